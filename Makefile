@@ -1,0 +1,94 @@
+# Arkvory sidecar. `make help` lists what there is; a target's description is the text behind its ##.
+.ONESHELL:
+SHELL       := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+
+BIN      := bin/arkvory-sidecar
+VERSION  ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+FUZZTIME ?= 3s
+TIMEOUT  ?= 10m
+UPSTREAM ?=
+# Where the comparison with other proxies is, when this checkout stands beside it.
+PEERS    ?= ../shared/bench/peers.sh
+
+.PHONY: help run build test needs lint check race fuzz bench gate clean
+
+help: ## list the targets
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-7s %s\n", $$1, $$2}'
+
+run: build ## build and start; UPSTREAM=http://host:port puts it before a store, without one it serves a demo origin
+	@listen="$${ARKVORY_LISTEN:-:8080}"; admin="$${ARKVORY_ADMIN_LISTEN:-127.0.0.1:8081}"
+	case "$$listen" in :*) listen="127.0.0.1$$listen";; esac
+	case "$$admin" in :*) admin="127.0.0.1$$admin";; esac
+	echo "Try in another terminal (Ctrl-C here drains and stops):"
+	echo "  curl -i http://$$listen/"
+	echo "  curl -s http://$$admin/health/ready"
+	echo "  curl -s http://$$admin/metrics"
+	if [ -n "$(UPSTREAM)" ]; then export ARKVORY_UPSTREAM="$(UPSTREAM)"; fi
+	exec $(BIN)
+
+build: ## build the static binary bin/arkvory-sidecar
+	@CGO_ENABLED=0 go build -trimpath -ldflags "-s -w -X main.version=$(VERSION)" -o $(BIN) ./cmd/arkvory-sidecar
+
+test: needs lint ## everything a change must pass: format, vet, all tests under the race detector
+	go test -race -timeout $(TIMEOUT) ./...
+
+# What the tests run as programs: nginx (a real store and a real front), curl, and gcc for the race detector. Only what is
+# missing is installed. Packages of servers start them on Debian; policy-rc.d forbids that, and is taken away again
+# when it was not there before.
+needs:
+	@missing=()
+	command -v nginx >/dev/null || [ -x /usr/sbin/nginx ] || missing+=(nginx)
+	command -v curl  >/dev/null || missing+=(curl)
+	command -v gcc   >/dev/null || missing+=(gcc libc6-dev)
+	[ -e /etc/ssl/certs/ca-certificates.crt ] || missing+=(ca-certificates)
+	[ "$${#missing[@]}" -gt 0 ] || exit 0
+	echo "installing for the tests: $${missing[*]}"
+	as=(); [ "$$(id -u)" = 0 ] || as=(sudo)
+	policy=/usr/sbin/policy-rc.d
+	if [ ! -e "$$policy" ]; then
+	  trap '"$${as[@]}" rm -f "$$policy"' EXIT
+	  printf '#!/bin/sh\nexit 101\n' | "$${as[@]}" tee "$$policy" >/dev/null
+	  "$${as[@]}" chmod 755 "$$policy"
+	fi
+	get() { "$${as[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$${missing[@]}" </dev/null >/dev/null; }
+	get 2>/dev/null || { "$${as[@]}" apt-get update -qq </dev/null; get; }
+
+lint:
+	@unformatted=$$(gofmt -l $$(find . -name '*.go' -not -path './.git/*'))
+	if [ -n "$$unformatted" ]; then echo "gofmt -w is needed for:"; echo "$$unformatted"; exit 1; fi
+	go vet ./...
+
+check: needs lint ## lint with staticcheck, all tests under the race detector, a short fuzz of every target
+	go vet -tags gate ./...
+	go tool staticcheck -tags gate ./...
+	go test -race -timeout $(TIMEOUT) ./...
+	$(MAKE) --no-print-directory fuzz
+
+fuzz: ## fuzz every target for FUZZTIME each (default 3s)
+	@{ grep -roE '^func Fuzz[A-Za-z0-9_]+' --include='*_test.go' . || true; } | sort | while IFS=: read -r file func; do
+	  name="$${func#func }"
+	  echo "$$(dirname "$$file") $$name"
+	  go test -run '^$$' -fuzz "^$$name\$$" -fuzztime $(FUZZTIME) "$$(dirname "$$file")" </dev/null
+	done
+
+# The peers' harness starts the sidecar by itself. Admission is raised so that nobody waits; all else is as by default.
+BENCH_ENV = env ARKVORY_UPSTREAM=http://127.0.0.1:19000 ARKVORY_ADMIN_LISTEN=127.0.0.1:0 ARKVORY_MAX_REQUESTS=16384 \
+  ARKVORY_MAX_DOWNLOADS=256 ARKVORY_MAX_DOWNLOADS_PER_PRINCIPAL=256 ARKVORY_MAX_DOWNLOAD_SESSIONS=1024 \
+  ARKVORY_DOWNLOAD_RANGES_PER_SESSION=64 ARKVORY_MAX_UPLOADS=32 ARKVORY_MAX_UPLOADS_PER_PRINCIPAL=32 ARKVORY_LOG_LEVEL=warn
+bench: build ## compare with nginx and HAProxy when their harness is there, else run the Go benchmarks (BENCH=--quick)
+	@if [ -f $(PEERS) ]; then
+	  bin="$$PWD/$(BIN)"
+	  export SUT_NAME=arkvory SUT_URL=http://127.0.0.1:19101 SUT_CMD="$(BENCH_ENV) ARKVORY_LISTEN=127.0.0.1:19101 $$bin"
+	  export SUT_CONN_URL=http://127.0.0.1:19102 SUT_CONN_CMD="$(BENCH_ENV) ARKVORY_LISTEN=127.0.0.1:19102 ARKVORY_DOWNLOAD_BYTES_PER_SECOND_PER_PRINCIPAL=67108864 $$bin"
+	  export SUT_SUM_URL=http://127.0.0.1:19103 SUT_SUM_CMD="$(BENCH_ENV) ARKVORY_LISTEN=127.0.0.1:19103 ARKVORY_DOWNLOAD_BYTES_PER_SECOND=67108864 $$bin"
+	  exec bash $(PEERS) $(BENCH)
+	fi
+	go test -run '^$$' -bench . -benchmem ./...
+
+gate: needs build ## the long gates of the main job (minutes; real nginx, real bytes)
+	go test -tags gate -run Gate -timeout 30m -v ./cmd/...
+
+clean: ## remove what was built
+	rm -rf bin

@@ -1,0 +1,190 @@
+// Command arkvory-sidecar puts a queueing, pacing reverse proxy in front of a store. It is configured by environment variables; see the README.
+//
+// This file is the composition root: configuration, wiring, serving, draining. Exit codes: 0 after a clean stop, 1 when it cannot start or serve, 2 for wrong
+// arguments or configuration.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"net"
+	"net/url"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"github.com/arkvory/sidecar/config"
+	"github.com/arkvory/sidecar/proxy"
+	"github.com/arkvory/sidecar/proxy/admin"
+	"github.com/arkvory/sidecar/proxy/demo"
+)
+
+// version is set by the build.
+var version = "dev"
+
+func main() {
+	os.Exit(run(os.Args[1:], os.Environ(), os.Stdout, os.Stderr))
+}
+
+func run(args, environ []string, stdout, stderr io.Writer) int {
+	flags := flag.NewFlagSet("arkvory-sidecar", flag.ContinueOnError)
+	flags.SetOutput(stderr)
+	check := flags.Bool("check-config", false, "print the effective settings and exit: 0 when they can be used, 2 when not")
+	show := flags.Bool("version", false, "print the version and exit")
+	if err := flags.Parse(args); err != nil {
+		return 2
+	}
+	if flags.NArg() > 0 {
+		fmt.Fprintf(stderr, "unexpected argument %q: settings are environment variables, for example ARKVORY_UPSTREAM=http://127.0.0.1:9000\n", flags.Arg(0))
+		return 2
+	}
+	if *show {
+		fmt.Fprintln(stdout, version)
+		return 0
+	}
+	cfg, warnings, err := config.Load(environ)
+	if err != nil {
+		for _, w := range warnings {
+			fmt.Fprintln(stderr, "warning:", w)
+		}
+		fmt.Fprintln(stderr, err)
+		return 2
+	}
+	if *check {
+		for _, w := range warnings {
+			fmt.Fprintln(stderr, "warning:", w)
+		}
+		cfg.Print(stdout)
+		return 0
+	}
+	log := newLogger(cfg, stderr)
+	for _, w := range warnings {
+		log.Warn().Str("variable", w.Variable).Msg(w.Text)
+	}
+	if err := serve(cfg, log); err != nil {
+		log.Error().Err(err).Msg("stopped")
+		return 1
+	}
+	return 0
+}
+
+// newLogger writes JSON lines, or pretty ones on a terminal.
+func newLogger(cfg config.Config, w io.Writer) zerolog.Logger {
+	pretty := cfg.LogFormat == "pretty"
+	if f, ok := w.(*os.File); ok && cfg.LogFormat == "auto" {
+		if st, err := f.Stat(); err == nil {
+			pretty = st.Mode()&os.ModeCharDevice != 0
+		}
+	}
+	if pretty {
+		w = zerolog.ConsoleWriter{Out: w, TimeFormat: time.TimeOnly}
+	}
+	level, err := zerolog.ParseLevel(cfg.LogLevel)
+	if err != nil {
+		level = zerolog.InfoLevel
+	}
+	return zerolog.New(w).Level(level).With().Timestamp().Logger()
+}
+
+// serve runs until a stop signal has been carried out.
+func serve(cfg config.Config, log zerolog.Logger) error {
+	start := time.Now()
+	if cfg.Upstream == nil {
+		origin, err := demo.Start()
+		if err != nil {
+			return fmt.Errorf("cannot start the demo origin: %w", err)
+		}
+		defer origin.Close()
+		if cfg.Upstream, err = url.Parse(origin.URL()); err != nil {
+			return fmt.Errorf("cannot use the demo origin: %w", err)
+		}
+		log.Info().Str("origin", origin.URL()).Msg("ARKVORY_UPSTREAM is unset: serving the built-in demo origin; try /hello.txt, /release.tar, /image.bin")
+	}
+	set, reload, err := settings(cfg, log)
+	if err != nil {
+		return err
+	}
+	set.Version = version
+	p, err := proxy.New(set)
+	if err != nil {
+		return err
+	}
+	ln, err := listen("ARKVORY_LISTEN", cfg.Listen)
+	if err != nil {
+		return errors.Join(err, p.Shutdown(context.Background()))
+	}
+	adminLn, err := listen("ARKVORY_ADMIN_LISTEN", cfg.AdminListen)
+	if err != nil {
+		_ = ln.Close()
+		return errors.Join(err, p.Shutdown(context.Background()))
+	}
+	desk := admin.New(admin.Settings{Token: cfg.AdminToken.Reveal(), Version: version}, p.Sources(start))
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT)
+	defer signal.Stop(signals)
+	failed := make(chan error, 2)
+	go func() { failed <- p.Serve(ln) }()
+	go func() { failed <- desk.Serve(adminLn) }()
+	stopReload := reload()
+	defer stopReload()
+	log.Info().Str("listen", ln.Addr().String()).Str("admin", adminLn.Addr().String()).Str("upstream", cfg.Upstream.Scheme+"://"+cfg.Upstream.Host).
+		Str("version", version).Msg("serving")
+	select {
+	case err := <-failed:
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		return errors.Join(err, p.Shutdown(ctx), desk.Shutdown(ctx))
+	case s := <-signals:
+		log.Info().Str("signal", s.String()).Dur("deadlineMs", cfg.Drain).Msg("draining")
+	}
+	return drain(cfg, p, desk, signals, log)
+}
+
+func listen(variable, address string) (net.Listener, error) {
+	ln, err := net.Listen("tcp", address)
+	if err != nil {
+		return nil, fmt.Errorf("cannot listen on %s=%s: %w", variable, address, err)
+	}
+	return ln, nil
+}
+
+// drain carries out a stop: no admission, running transfers go on up to the deadline, readiness says so all the time. A second signal ends at once.
+func drain(cfg config.Config, p *proxy.Proxy, desk *admin.Server, signals <-chan os.Signal, log zerolog.Logger) error {
+	ctx, cancel := context.WithTimeout(context.Background(), cfg.Drain)
+	defer cancel()
+	go func() {
+		select {
+		case <-signals:
+			log.Warn().Msg("second signal: ending at once")
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	p.StartDrain()
+	poll := time.NewTicker(100 * time.Millisecond)
+	defer poll.Stop()
+	for idle := 0; idle < 3 && ctx.Err() == nil; {
+		select {
+		case <-poll.C:
+		case <-ctx.Done():
+		}
+		if idle++; p.Busy() > 0 {
+			idle = 0
+		}
+	}
+	cut := p.Shutdown(ctx)
+	last, stop := context.WithTimeout(context.Background(), time.Second)
+	defer stop()
+	err := desk.Shutdown(last)
+	if cut != nil {
+		log.Warn().Msg("the deadline passed: running transfers were cut")
+	}
+	log.Info().Msg("stopped")
+	return err
+}

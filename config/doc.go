@@ -1,0 +1,62 @@
+// Package config turns the environment of a process into one checked value.
+//
+// # Model
+//
+// A variable is one row of the definitions: its name, its rule, an accepted example and its meaning; its default is the
+// envDefault tag of its field in Config. Everything that speaks about a variable (Load, the fault texts, Print, Table,
+// Known) reads that row, so none of them can drift from the others.
+//
+// Load goes in three steps:
+//
+//	check   each given text against its own rule; a text that passes becomes canonical (a duration gets its unit, an
+//	        address becomes a network), one that fails becomes a Fault and its default stands in for it
+//	bind    caarlos0/env puts the canonical texts into the fields of Config
+//	settle  defaults that depend on other variables are filled in, and the rules between variables are checked
+//
+// Units: the name says the unit of the text (_MS milliseconds, _SECONDS, _MINUTES, _BYTES, _BYTES_PER_SECOND); in Config
+// every time is a time.Duration. Numbers are plain decimal digits.
+//
+// # Rules that hold for every variable
+//
+//   - Empty is unset. A variable that is set to the empty text gets its default, whatever its type, because compose
+//     files and unit files write NAME= for "not mine to set". So an empty number is never 0, an empty switch never
+//     false, and no variable can be switched off by emptying it: the rules name the value that does (mostly 0).
+//   - All faults at once. A start that fails lists each wrong variable with its value, problem, rule and example.
+//     A rule between two variables is checked only when both passed their own, so one mistake is one fault.
+//   - A default never conflicts where lowering it suffices. min(4, ARKVORY_MAX_UPLOADS) and its kind follow an explicit
+//     smaller limit; only two values that an operator wrote can contradict each other, except that an explicit value
+//     above a larger default is a fault too: raising a limit that nobody raised would be a surprise.
+//   - A secret is never shown. The text of a secret variable, and of one that may carry credentials by mistake (an
+//     origin with a user in it), appears in no fault, warning or print; Secret hides itself from fmt and from encoders.
+//   - An unknown ARKVORY_ name is a warning with the nearest known name, since a newer deployment file must be able to
+//     start an older binary. Names of later versions get a warning of their own. The names that Kubernetes injects
+//     for a Service called arkvory (ARKVORY_PORT=tcp://...) are passed over.
+//
+// # Invariants of a returned Config
+//
+//	1 <= MaxUploadsPerPrincipal <= MaxUploads             1 <= MaxDownloadsPerPrincipal <= MaxDownloads
+//	TransferQueuePerPrincipal <= TransferQueueLimit       DownloadQueuePerPrincipal <= DownloadQueueLimit
+//	0 <= DownloadReserve < MaxDownloadSessions            UploadIdleTimeout <= UploadDeadline
+//	DownloadAdmissionMinBytes <= DownloadSessionMinBytes  UpstreamMaxIdle <= UpstreamMaxConnections
+//	each rate is 0 or 65536..1099511627776                DownloadHold <= 25 s
+//	TLSCertFile and TLSKeyFile are both empty or a pair that loaded
+//
+// # Who calls it, and failure
+//
+// cmd/arkvory-sidecar calls Load once, with os.Environ, before anything else starts. The files that variables name are
+// opened to see that they can be read, and closed again; nothing is kept, written or watched. A file may of course change
+// afterwards: its reader reports that. Load keeps no state and may be called from any goroutine. On faults it returns
+// the zero Config.
+//
+// # Decisions
+//
+//   - caarlos0/env binds, it does not judge: its errors name a Go field and a strconv message, and it silently replaces
+//     an empty value by the default. Rejected: required and notEmpty tags, which cannot name a rule or an example.
+//   - ARKVORY_DOWNLOAD_HOLD_SECONDS ends at 25: the least patient of common clients give up after 30 s of silence. A
+//     default derived from a longer waiting term is cut to 25, from a part of a second rounded up.
+//   - ARKVORY_DRAIN_SECONDS is 25 by default, below the 30 s that Kubernetes grants between the signal and the kill.
+//   - ARKVORY_UPSTREAM_IDLE_TIMEOUT_SECONDS is 45, below the 60 to 75 s of common origins, so that the proxy closes an
+//     unused connection before the origin does and does not send a request into a closing one.
+//   - Listeners that cannot both be bound are a fault, which includes a wildcard host with the same port.
+//   - A rate per principal above the rate of its direction is a warning: it limits nothing but breaks nothing.
+package config

@@ -1,0 +1,154 @@
+package config
+
+import (
+	"crypto/x509"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"strconv"
+	"strings"
+)
+
+// check judges the text of a variable. It returns the canonical text that binds into the field, or an error that says
+// what is wrong without repeating the text.
+type check func(text string) (canonical string, err error)
+
+// unitOf returns the suffix that makes a number of the variable's unit readable for time.ParseDuration, or "" for a
+// variable that is no time.
+func unitOf(name string) string {
+	switch {
+	case strings.HasSuffix(name, "_MS"):
+		return "ms"
+	case strings.HasSuffix(name, "_SECONDS"):
+		return "s"
+	case strings.HasSuffix(name, "_MINUTES"):
+		return "m"
+	}
+	return ""
+}
+
+// number checks a whole number low..high, or 0 where zero is set.
+func number(name string, low, high int64, zero bool) check {
+	return func(text string) (string, error) {
+		digits := strings.TrimPrefix(text, "-")
+		if digits == "" || strings.Trim(digits, "0123456789") != "" {
+			return "", errors.New("is not a whole number in plain digits")
+		}
+		value, err := strconv.ParseInt(text, 10, 64)
+		switch {
+		case err != nil && digits != text, err == nil && value < low && (!zero || value != 0):
+			return "", errors.New("is below " + numberRule(low, high, zero))
+		case err != nil, value > high:
+			return "", errors.New("is above " + strconv.FormatInt(high, 10))
+		}
+		return strconv.FormatInt(value, 10) + unitOf(name), nil
+	}
+}
+
+// numberRule words the range of number.
+func numberRule(low, high int64, zero bool) string {
+	if zero {
+		return strconv.FormatInt(low, 10) + " and not 0"
+	}
+	return strconv.FormatInt(low, 10)
+}
+
+// choice checks one of some words.
+func choice(words ...string) check {
+	return func(text string) (string, error) {
+		for _, word := range words {
+			if text == word {
+				return text, nil
+			}
+		}
+		return "", errors.New("is none of " + strings.Join(words, ", "))
+	}
+}
+
+// oneOf words the rule of choice.
+func oneOf(words ...string) string {
+	last := len(words) - 1
+	return strings.Join(words[:last], ", ") + " or " + words[last]
+}
+
+// checkToken judges the admin token: it travels in a header, so only visible ASCII can ever match.
+func checkToken(text string) (string, error) {
+	for i := range len(text) {
+		if text[i] <= ' ' || text[i] > '~' {
+			return "", errors.New("holds a space or a character outside visible ASCII")
+		}
+	}
+	switch {
+	case len(text) < 16:
+		return "", errors.New("is shorter than 16 characters")
+	case len(text) > 4096:
+		return "", errors.New("is longer than 4096 characters")
+	}
+	return text, nil
+}
+
+// maxFileBytes bounds what Load reads of one file: certificate bundles of whole systems stay below 1 MiB.
+const maxFileBytes = 8 << 20
+
+// checkFile judges the path of a regular file that this process can read.
+func checkFile(text string) (string, error) {
+	_, err := readFile(text)
+	return text, err
+}
+
+// checkCertificates judges the path of a PEM file with at least one certificate.
+func checkCertificates(text string) (string, error) {
+	content, err := readFile(text)
+	if err != nil {
+		return "", err
+	}
+	if !x509.NewCertPool().AppendCertsFromPEM(content) {
+		return "", errors.New("names a file without a PEM certificate that can be read")
+	}
+	return text, nil
+}
+
+// readFile returns the content of a regular file. It looks before it opens, because opening a pipe blocks.
+func readFile(path string) ([]byte, error) {
+	info, err := os.Stat(path)
+	switch {
+	case err != nil:
+		return nil, errors.New("cannot be read: " + plainReason(err))
+	case !info.Mode().IsRegular():
+		return nil, errors.New("is not a regular file")
+	case info.Size() > maxFileBytes:
+		return nil, errors.New("names a file above " + strconv.Itoa(maxFileBytes) + " bytes")
+	}
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, errors.New("cannot be read: " + plainReason(err))
+	}
+	defer func() { _ = file.Close() }()
+	content, err := io.ReadAll(io.LimitReader(file, maxFileBytes))
+	if err != nil {
+		return nil, errors.New("cannot be read: " + plainReason(err))
+	}
+	return content, nil
+}
+
+// checkDirectory judges the path of an existing directory.
+func checkDirectory(text string) (string, error) {
+	info, err := os.Stat(text)
+	switch {
+	case err != nil:
+		return "", errors.New("cannot be used: " + plainReason(err))
+	case !info.IsDir():
+		return "", errors.New("is not a directory")
+	}
+	return text, nil
+}
+
+// plainReason strips the operation and the path from a file error: the fault already shows the path.
+func plainReason(err error) string {
+	var path *fs.PathError
+	if errors.As(err, &path) {
+		return path.Err.Error()
+	}
+	return err.Error()
+}

@@ -1,0 +1,188 @@
+package admin
+
+import (
+	"io"
+	"strconv"
+	"time"
+
+	"github.com/arkvory/sidecar/proxy/telemetry"
+)
+
+// Sources carry the state that the server shows. Each function may be nil, must be safe for concurrent use and must return quickly.
+type Sources struct {
+	// Ready returns telemetry.OK when new traffic may come, else why not (telemetry.Draining, telemetry.UpstreamNotReady).
+	Ready func() telemetry.Reason
+	// Uptime is the time since the process started, on the monotonic clock.
+	Uptime func() time.Duration
+	// Uploads and Downloads describe admission and bandwidth of their direction.
+	Uploads, Downloads func() Transfers
+	// Sessions describes the download queue, TickMilliseconds how long its last tick took.
+	Sessions         func() Sessions
+	TickMilliseconds func() float64
+	// Requests and Connections count what is in progress or open against its limit.
+	Requests    func() Requests
+	Connections func() Connections
+	// Pool sums the upstream connections over all endpoints.
+	Pool func() Pool
+	// Relay returns payload bytes moved, by mechanism.
+	Relay func() map[string]uint64
+	// Metrics writes the Prometheus page.
+	Metrics io.WriterTo
+}
+
+// Status is the readiness answer that everybody may see.
+type Status struct {
+	// Status is "ready" or "not_ready".
+	Status string `json:"status"`
+	// Reason is set when not ready.
+	Reason *telemetry.Reason `json:"reason,omitempty"`
+}
+
+// Document is the readiness answer for trusted callers.
+type Document struct {
+	Status
+	Version       string `json:"version"`
+	UptimeSeconds int64  `json:"uptimeSeconds"`
+	Transfers     struct {
+		Uploads   Transfers `json:"uploads"`
+		Downloads Downloads `json:"downloads"`
+	} `json:"transfers"`
+	Requests    Requests               `json:"requests"`
+	Connections Connections            `json:"connections"`
+	Pool        Pool                   `json:"pool"`
+	Relay       map[string]DecimalText `json:"relay"`
+}
+
+// Transfers is one direction's admission per request and its bandwidth.
+type Transfers struct {
+	Admission Admission `json:"admission"`
+	Bandwidth Bandwidth `json:"bandwidth"`
+}
+
+// Downloads adds the session queue to the download direction.
+type Downloads struct {
+	Transfers
+	Sessions         Sessions `json:"sessions"`
+	TickMilliseconds float64  `json:"tickMilliseconds"`
+}
+
+// Admission is the per-request admission of one direction. The last three are totals: refused because the list was full, refused
+// after the term, left while waiting.
+type Admission struct {
+	Active                      int    `json:"active"`
+	Waiting                     int    `json:"waiting"`
+	Capacity                    int    `json:"capacity"`
+	PerPrincipalCapacity        int    `json:"perPrincipalCapacity"`
+	WaitingCapacity             int    `json:"waitingCapacity"`
+	PerPrincipalWaitingCapacity int    `json:"perPrincipalWaitingCapacity"`
+	TimeoutMs                   int64  `json:"timeoutMs"`
+	Rejected                    uint64 `json:"rejected"`
+	TimedOut                    uint64 `json:"timedOut"`
+	Cancelled                   uint64 `json:"cancelled"`
+}
+
+// Bandwidth is the token bucket of one direction; a rate of 0 is off. Waiting counts quanta.
+type Bandwidth struct {
+	BytesPerSecond             int64       `json:"bytesPerSecond"`
+	PerPrincipalBytesPerSecond int64       `json:"perPrincipalBytesPerSecond"`
+	BurstBytes                 int64       `json:"burstBytes"`
+	PerPrincipalBurstBytes     int64       `json:"perPrincipalBurstBytes"`
+	Waiting                    int         `json:"waiting"`
+	GrantedBytes               DecimalText `json:"grantedBytes"`
+}
+
+// Sessions is the download queue. Held counts requests of plain clients that wait inside the proxy; from Started on, totals.
+type Sessions struct {
+	Active            int             `json:"active"`
+	Waiting           ByClass         `json:"waiting"`
+	Held              int             `json:"held"`
+	OldestWaitSeconds float64         `json:"oldestWaitSeconds"`
+	Started           uint64          `json:"started"`
+	Completed         uint64          `json:"completed"`
+	Idle              uint64          `json:"idle"`
+	NoShow            uint64          `json:"noShow"`
+	Refused           uint64          `json:"refused"`
+	Cancelled         uint64          `json:"cancelled"`
+	Settings          SessionSettings `json:"settings"`
+}
+
+// ByClass is one number for each class.
+type ByClass struct {
+	Interactive int `json:"interactive"`
+	Release     int `json:"release"`
+	Bulk        int `json:"bulk"`
+	Background  int `json:"background"`
+}
+
+// SessionSettings are the effective settings of the queue.
+type SessionSettings struct {
+	Strategy          string  `json:"strategy"`
+	Sessions          int     `json:"sessions"`
+	Reserve           int     `json:"reserve"`
+	PerPrincipal      int     `json:"perPrincipal"`
+	Weights           ByClass `json:"weights"`
+	SessionMinBytes   int64   `json:"sessionMinBytes"`
+	IdleSeconds       float64 `json:"idleSeconds"`
+	AgingMinutes      float64 `json:"agingMinutes"`
+	RangesPerSession  int     `json:"rangesPerSession"`
+	QueueLimit        int     `json:"queueLimit"`
+	QueuePerPrincipal int     `json:"queuePerPrincipal"`
+	HoldSeconds       float64 `json:"holdSeconds"`
+}
+
+// Requests are the requests in progress.
+type Requests struct {
+	Active int `json:"active"`
+	Limit  int `json:"limit"`
+}
+
+// Connections are the open client connections.
+type Connections struct {
+	Open  int `json:"open"`
+	Limit int `json:"limit"`
+}
+
+// Pool sums the upstream connections. Generation counts changes of the endpoint set.
+type Pool struct {
+	Idle       int    `json:"idle"`
+	Busy       int    `json:"busy"`
+	Dials      uint64 `json:"dials"`
+	Reused     uint64 `json:"reused"`
+	Discarded  uint64 `json:"discarded"`
+	Retries    uint64 `json:"retries"`
+	Generation uint64 `json:"generation"`
+}
+
+// DecimalText is a byte total that stands as a decimal string in JSON.
+type DecimalText uint64
+
+// MarshalText writes the decimal digits; the error is always nil.
+func (d DecimalText) MarshalText() ([]byte, error) {
+	return strconv.AppendUint(nil, uint64(d), 10), nil
+}
+
+// ready asks the source of readiness.
+func (s *Sources) ready() telemetry.Reason { return ask(s.Ready, telemetry.OK) }
+
+// document gathers everything.
+func (s *Sources) document(st Status, version string) *Document {
+	d := &Document{Status: st, Version: version, Relay: map[string]DecimalText{}}
+	d.UptimeSeconds = int64(ask(s.Uptime, 0) / time.Second)
+	d.Transfers.Uploads = ask(s.Uploads, Transfers{})
+	d.Transfers.Downloads = Downloads{Transfers: ask(s.Downloads, Transfers{}), Sessions: ask(s.Sessions, Sessions{}),
+		TickMilliseconds: ask(s.TickMilliseconds, 0)}
+	d.Requests = ask(s.Requests, Requests{})
+	d.Connections = ask(s.Connections, Connections{})
+	d.Pool = ask(s.Pool, Pool{})
+	for path, n := range ask(s.Relay, nil) {
+		d.Relay[path] = DecimalText(n)
+	}
+	return d
+}
+
+func ask[T any](f func() T, none T) T {
+	if f == nil {
+		return none
+	}
+	return f()
+}

@@ -1,0 +1,34 @@
+// Package proxy is the sidecar's data plane: it tells the story of one request from its head to the release of everything it held.
+//
+// # The way of a request
+//
+//	front reads the head (wire)            malformed: 400/408/431/501/505 and close
+//	ARKVORY_MAX_REQUESTS, draining         503
+//	identify: principal, class, id         an Arkvory-* field out of its rule: 400
+//	steering (manifests, indexes, HEAD)    passed on, never queued
+//	method that changes something          a place of the upload direction, held until the response has ended
+//	GET                                    describe the object, claim a session's slot or a download place where its size asks for one
+//	open                                   request to the upstream, interim responses passed on, final head read
+//	relay                                  body, paced, to its end
+//	release                                one deferred call, whatever happened, panics included
+//
+// # Who owns what
+//
+// An [exchange] owns its upstream writer, grant, place, pace and upload; release gives all of them back and is safe to call after any of them was settled. The client's
+// connection is owned by front, which closes it; a handler can only ask for that (keep, Reset, LingerOnClose).
+//
+// # Honest ends
+//
+// A response that cannot be brought to its end is cut with RST (and without a last chunk), so that no client takes a part for the whole. A session's bytes count as
+// delivered only when their response was sent to the end. A client that left frees its slot at once; one whose upstream broke keeps it for the idle time, it comes back for the rest.
+//
+// # Retries
+//
+// A request is sent again only when a kept connection failed before any byte of the response was seen, the method is idempotent and its body (if any) is still whole in memory
+// (RFC 9110 section 9.2.2), once, on a fresh connection. Connections that were closed while idle are found out before anything is sent and cost nothing.
+//
+// # Decision: describe by GET when free
+//
+// See download. A queue that is idle costs no extra request; a storm costs the origin one small request a new session, and polls of waiting sessions never reach it. Where HEAD is
+// refused and the client's own Range is part of a signature, the client's GET itself is the description: its exchange is dropped unread when the answer must wait.
+package proxy

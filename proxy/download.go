@@ -1,0 +1,232 @@
+package proxy
+
+import (
+	"github.com/arkvory/sidecar/proxy/object"
+	"github.com/arkvory/sidecar/proxy/telemetry"
+	"github.com/arkvory/sidecar/proxy/wire"
+	"github.com/arkvory/sidecar/queue"
+)
+
+// download tells the story of a GET: describe the object, claim what it needs (a session's slot, a place, or nothing), relay, give back.
+//
+// While a slot is free the GET itself describes the object: its response head gives status, size and validator, and the body follows without another round trip.
+// While all slots are taken the object is described first (cache, HEAD, GET of one byte), so that a storm costs the origin one small request a new session and a poll of a
+// waiting one costs nothing. Refusals of the upstream, 304 and the like take no place.
+func (x *exchange) download() {
+	sessions := x.p.sessions()
+	if sessions && !x.p.queue.FreeSlot() {
+		facts, known, answered := x.describe()
+		if answered || known && x.isSession(facts) && !x.claim(facts) {
+			return
+		}
+	}
+	var facts object.Facts
+	for {
+		if err := x.origin(ask{}); err != nil {
+			x.fail(err)
+			return
+		}
+		status := x.w.Resp.Status
+		if status != 200 && status != 206 {
+			if x.grant != nil { // nothing was delivered and nothing will be: the slot is for somebody else
+				x.grant.Abandon()
+				x.grant = nil
+			}
+			x.relayResponse()
+			return
+		}
+		facts = object.FromResponse(&x.w.Resp)
+		if x.grant != nil || !sessions || !facts.Known || !x.isSession(facts) {
+			break
+		}
+		x.p.metrics.Described(telemetry.DescribeGet)
+		x.remember(facts)
+		grant, verdict := x.p.queue.Admit(x.askFor(facts))
+		if verdict.Outcome == queue.Admitted {
+			x.grant = grant
+			break
+		}
+		if verdict.Outcome == queue.PerRequest {
+			break
+		}
+		x.drop(telemetry.DiscardBroken) // it must wait: its body is not read ahead
+		if !x.claim(facts) {
+			return
+		}
+	}
+	if x.grant != nil {
+		x.relaySession(facts)
+		return
+	}
+	x.relayPlaced()
+}
+
+// isSession reports whether an object of that size is admitted as a session.
+func (x *exchange) isSession(f object.Facts) bool {
+	return f.Known && f.SizeBytes > x.p.set.SessionMinBytes
+}
+
+// relaySession relays a response of an admitted session and reports to the queue what was delivered.
+func (x *exchange) relaySession(f object.Facts) {
+	g := x.grant
+	first, end := f.First, f.Last+1
+	x.relayResponse()
+	if x.reason == telemetry.OK {
+		g.Finish(first, end, end > first)
+		x.grant = nil
+		return
+	}
+	if x.reason != telemetry.ClientGone { // the upstream broke: the client will be back for the rest
+		g.Finish(first, end, false)
+		x.grant = nil
+	}
+}
+
+// relayPlaced relays a response that is no session: through the per-request admission when it is large or of unknown length.
+func (x *exchange) relayPlaced() {
+	resp := &x.w.Resp
+	small := !resp.Chunked && resp.ContentLength >= 0 && resp.ContentLength <= x.p.set.AdmissionMinBytes
+	if small {
+		x.relayResponse()
+		return
+	}
+	place, err := x.p.down.Acquire(x.id.Principal, x.c.Gone())
+	if err != nil {
+		x.drop(telemetry.DiscardBroken)
+		x.refusePlace(err)
+		return
+	}
+	defer place.Release()
+	x.relayResponse()
+}
+
+// nameObject fills x.name and x.key.
+func (x *exchange) nameObject() {
+	if x.named {
+		return
+	}
+	x.named = true
+	x.name = object.Name(&x.c.Req, x.name[:0])
+	x.key = object.MakeKey(x.name, x.id.Credentials)
+}
+
+func (x *exchange) remember(f object.Facts) {
+	x.nameObject()
+	x.p.objects.Put(x.p.queue.Now(), x.key, f)
+}
+
+// describe learns an object's size without reading its body: from the cache, by HEAD, or where HEAD is refused by a GET of one byte. Known is false when the plain
+// GET must tell. Answered means that the client has its answer.
+func (x *exchange) describe() (f object.Facts, known, answered bool) {
+	x.nameObject()
+	if f, ok := x.p.objects.Get(x.p.queue.Now(), x.key); ok {
+		return f, true, false
+	}
+	f, status, err := x.probe(ask{method: "HEAD", noBody: true})
+	if err != nil {
+		x.fail(err)
+		return f, false, true
+	}
+	how := telemetry.DescribeHead
+	if headRefused(status) && x.c.Req.Get(wire.Range) == nil {
+		if f, status, err = x.probe(ask{range1: true, noBody: true}); err != nil {
+			x.fail(err)
+			return f, false, true
+		}
+		how = telemetry.DescribeRange
+	}
+	if !f.Known || status != 200 && status != 206 {
+		x.p.metrics.Described(telemetry.DescribeUnread)
+		return f, false, false
+	}
+	x.p.metrics.Described(how)
+	x.remember(f)
+	return f, true, false
+}
+
+// headRefused tells the statuses by which an origin says that it answers GET only: a presigned link covers its method, some origins know no HEAD.
+func headRefused(status int) bool {
+	switch status {
+	case 400, 401, 403, 405, 501:
+		return true
+	}
+	return false
+}
+
+// probe sends a request whose body is not wanted and returns what its head says.
+func (x *exchange) probe(a ask) (object.Facts, int, error) {
+	if err := x.origin(a); err != nil {
+		return object.Facts{}, 0, err
+	}
+	resp := &x.w.Resp
+	f, status := object.FromResponse(resp), resp.Status
+	if a.method == "HEAD" && len(x.w.Buffered()) == 0 {
+		x.c.Bind(nil)
+		x.w.Release(x.c.Now())
+		x.w = nil
+	} else {
+		x.drop(telemetry.DiscardBroken)
+	}
+	return f, status, nil
+}
+
+// askFor is the question to the queue.
+func (x *exchange) askFor(f object.Facts) queue.Ask {
+	x.nameObject()
+	client := x.downloadID
+	if client == "" {
+		client = x.id.Client.String()
+	}
+	return queue.Ask{
+		Key:       queue.Key{Principal: x.id.Principal, Object: string(x.name), Client: client},
+		Class:     x.class,
+		Protocol:  x.downloadID != "",
+		SizeBytes: f.SizeBytes,
+		Validator: f.Validator,
+		Range:     x.rangeAsked(),
+	}
+}
+
+func (x *exchange) rangeAsked() queue.RangeAsk {
+	r, _ := object.ParseRange(x.c.Req.Get(wire.Range))
+	switch r.Kind {
+	case object.Bounded:
+		return queue.Bounded(r.First, r.Last)
+	case object.Open:
+		return queue.OpenFrom(r.First)
+	case object.Suffix:
+		return queue.Suffix(r.Suffix)
+	case object.Multi:
+		return queue.RangeAsk{Kind: queue.RangeMulti}
+	}
+	return queue.RangeAsk{}
+}
+
+// claim gets the session's slot, waiting for it where the client bears that. False: the client has its answer.
+func (x *exchange) claim(f object.Facts) bool {
+	a := x.askFor(f)
+	grant, verdict := x.p.queue.Admit(a)
+	if verdict.Outcome == queue.RangesBusy || verdict.Outcome == queue.Queued && !a.Protocol {
+		x.match()
+		grant, verdict = x.p.queue.Hold(a, min(x.p.set.Hold, x.profile.HoldLimit), x.c.Gone())
+	}
+	switch verdict.Outcome {
+	case queue.Admitted:
+		x.grant = grant
+		return true
+	case queue.PerRequest:
+		return true
+	case queue.Gone:
+		x.reason, x.keep, x.bodyOK = telemetry.ClientGone, false, true
+		return false
+	}
+	x.refuseSession(verdict)
+	return false
+}
+
+// match finds the client's profile.
+func (x *exchange) match() {
+	if x.profile.Name == "" {
+		x.profile = x.p.clients.Match(&x.c.Req)
+	}
+}

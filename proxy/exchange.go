@@ -1,0 +1,355 @@
+package proxy
+
+import (
+	"errors"
+	"io"
+	"net/url"
+	"strings"
+
+	"github.com/arkvory/sidecar/bucket"
+	"github.com/arkvory/sidecar/proxy/front"
+	"github.com/arkvory/sidecar/proxy/identity"
+	"github.com/arkvory/sidecar/proxy/object"
+	"github.com/arkvory/sidecar/proxy/profile"
+	"github.com/arkvory/sidecar/proxy/relay"
+	"github.com/arkvory/sidecar/proxy/telemetry"
+	"github.com/arkvory/sidecar/proxy/upstream"
+	"github.com/arkvory/sidecar/proxy/wire"
+	"github.com/arkvory/sidecar/queue"
+	"github.com/arkvory/sidecar/queue/memory"
+)
+
+// exchange is one request and its response. It lives on the connection's goroutine, is kept with the connection for the next request and owns what it acquires: release
+// gives all of it back whatever happened.
+type exchange struct {
+	p *Proxy
+	c *front.Conn
+	w *upstream.Writer // the upstream's side, nil while there is none
+
+	id         identity.Identity
+	memo       identity.Memo
+	class      queue.Class
+	classAsked bool
+	downloadID string // "" for a plain client
+	name       []byte // object's name, scratch
+	key        object.Key
+	named      bool
+
+	out  []byte // head being built, scratch
+	flow relay.Flow
+	pace *bucket.Stream
+	// stream is scratch for bodies of unknown length.
+	stream relay.Stream
+
+	grant  *memory.Grant
+	upload *uploader
+
+	isHead  bool
+	upgrade bool
+	keep    bool // the client's connection may serve another request
+	reason  telemetry.Reason
+	sent    int64 // body bytes to the client
+	sentFn  func(int64)
+	profile profile.Profile
+	bodyOK  bool // the request's body was read to its end
+}
+
+func (p *Proxy) exchangeOf(c *front.Conn) *exchange {
+	if x, ok := c.Memo.(*exchange); ok {
+		return x
+	}
+	x := &exchange{p: p, c: c}
+	x.sentFn = x.flowSent
+	c.Memo = x
+	return x
+}
+
+// begin prepares the exchange for the request in c.Req.
+func (x *exchange) begin() {
+	req := &x.c.Req
+	x.isHead = string(req.Method) == "HEAD"
+	x.upgrade = req.Upgrade && len(req.Get(wire.Upgrade)) > 0 && req.Minor == 1 && !hasBody(req)
+	x.keep = !req.Close && (req.Minor == 1 || req.KeepAlive) && !x.c.Draining()
+	x.reason = telemetry.Unknown
+	x.sent, x.named, x.downloadID, x.classAsked = 0, false, "", false
+	x.bodyOK = !hasBody(req)
+	if x.out == nil {
+		x.out = x.p.outPool.Get().(*[outBytes]byte)[:0]
+	}
+	x.out = x.out[:0]
+}
+
+// outBytes is the pooled memory in which heads are built.
+const outBytes = 4 << 10
+
+func hasBody(req *wire.Head) bool { return req.Chunked || req.ContentLength > 0 }
+
+// release gives back everything the exchange holds. It runs on every way out, panics included.
+func (x *exchange) release() {
+	if x.upload != nil {
+		x.upload.stop()
+		x.upload = nil
+	}
+	x.c.Bind(nil)
+	if x.w != nil {
+		x.w.Discard(telemetry.DiscardBroken)
+		x.w = nil
+	}
+	if x.grant != nil {
+		x.grant.Abandon()
+		x.grant = nil
+	}
+	x.pace.Close()
+	x.pace = nil
+	x.flow.Close()
+	x.flow = relay.Flow{}
+	if x.out != nil {
+		if cap(x.out) == outBytes {
+			x.p.outPool.Put((*[outBytes]byte)(x.out[:outBytes]))
+		}
+		x.out = nil
+	}
+	x.profile = profile.Profile{}
+}
+
+// Errors of an exchange that are not the upstream's.
+var (
+	errClientGone = errors.New("client left")
+	errPanic      = errors.New("panic")
+)
+
+// idempotent methods may be sent again when a kept connection failed before anything of the response was seen (RFC 9110 section 9.2.2).
+func idempotent(method string) bool {
+	switch method {
+	case "GET", "HEAD", "OPTIONS", "PUT", "DELETE", "TRACE", "PROPFIND", "REPORT", "SEARCH":
+		return true
+	}
+	return false
+}
+
+// open sends the request to the upstream and reads the head of its final response into x.w.Resp. Interim responses pass to the client on the way. A kept connection
+// that proves stale costs a retry, within P7. On an error x.w is nil.
+func (x *exchange) open(pool *upstream.Pool, a ask) error {
+	req := &x.c.Req
+	body := hasBody(req) && !a.noBody
+	whole := !body || !req.Chunked && int64(len(x.c.Buffered())) >= req.ContentLength
+	method := a.method
+	if method == "" {
+		method = string(req.Method) // does not escape: compared only
+	}
+	for attempt := 0; ; attempt++ {
+		err := x.try(pool, a, body, whole, attempt >= staleTries)
+		if err == nil {
+			return nil
+		}
+		var t *tryError
+		if !errors.As(err, &t) {
+			return err
+		}
+		again := t.stale && attempt <= staleTries || t.reused && t.silent && whole && idempotent(method) && attempt == 0
+		if !again || x.gone() {
+			return t.err
+		}
+		x.p.metrics.UpstreamRetries.Inc()
+	}
+}
+
+// staleTries is how many kept connections may turn out closed before a fresh one is dialled.
+const staleTries = 3
+
+// tryError is a failed try: stale, nothing was sent; reused, the connection had served before; silent, nothing of the response was seen.
+type tryError struct {
+	err                   error
+	stale, reused, silent bool
+}
+
+func (e *tryError) Error() string { return e.err.Error() }
+
+func (x *exchange) gone() bool { return x.c.Why() != front.GoneNot || x.c.Interrupted() }
+
+// try runs one try of open.
+func (x *exchange) try(pool *upstream.Pool, a ask, body, whole, fresh bool) error {
+	w, err := pool.Get(fresh, x.c.Gone)
+	if err != nil {
+		return err
+	}
+	x.w = w
+	if !x.c.Bind(w.Conn) {
+		x.drop(telemetry.DiscardBroken)
+		return errClientGone
+	}
+	x.out = x.appendRequest(x.out[:0], a)
+	if body && whole {
+		x.out = append(x.out, x.c.Buffered()[:req(x).ContentLength]...)
+	}
+	limit := x.p.set.ResponseTimeout
+	if body && !whole {
+		limit = x.p.set.UploadDeadline
+	}
+	x.c.Await(limit)
+	if body && !whole {
+		_, err = w.Send(x.out)
+		if err == nil {
+			x.upload = x.startUpload()
+		}
+	} else {
+		_, err = w.SendAndFill(x.out)
+	}
+	stale := errors.Is(err, relay.ErrStale)
+	if err == nil {
+		err = x.finalHead(body)
+	}
+	x.c.Await(0)
+	if err == nil {
+		if body && whole {
+			x.c.Skip(int(req(x).ContentLength))
+			x.bodyOK = true
+		}
+		return nil
+	}
+	silent := len(w.Buffered()) == 0
+	why := telemetry.DiscardBroken
+	if stale {
+		why = telemetry.DiscardClosed
+	}
+	err = x.cause(err)
+	x.drop(why)
+	if x.upload != nil && !stale {
+		return err
+	}
+	return &tryError{err: err, stale: stale, reused: w.Reused, silent: silent && !x.c.AnySent()}
+}
+
+func req(x *exchange) *wire.Head { return &x.c.Req }
+
+// cause prefers what the upload or the watcher knows about a failure over the broken read that it led to.
+func (x *exchange) cause(err error) error {
+	if u := x.upload; u != nil {
+		u.stop()
+		if u.sourceErr != nil {
+			return &relay.SourceError{Err: u.sourceErr}
+		}
+	}
+	if x.gone() {
+		return errClientGone
+	}
+	return err
+}
+
+// drop ends the upstream's side of the exchange, which did not end cleanly.
+func (x *exchange) drop(why telemetry.Discard) {
+	x.c.Bind(nil)
+	if x.w != nil {
+		x.w.Discard(why)
+		x.w = nil
+	}
+}
+
+// finalHead reads heads until the final one and passes interim ones on (RFC 9110 section 15.2).
+func (x *exchange) finalHead(body bool) error {
+	for {
+		if err := x.w.ReadHead(); err != nil {
+			if errors.Is(err, io.EOF) && len(x.w.Buffered()) > 0 {
+				err = io.ErrUnexpectedEOF
+			}
+			return err
+		}
+		resp := &x.w.Resp
+		if resp.Status >= 200 || resp.Status == 101 && x.upgrade {
+			return nil
+		}
+		if resp.Status == 101 {
+			return &wire.Error{Status: 502, Rule: "101 answers an upgrade only"}
+		}
+		if err := x.interim(); err != nil {
+			return err
+		}
+		x.w.Unpin()
+	}
+}
+
+// interim passes a 1xx on: to clients that know it, and 100 only to those that asked for it.
+func (x *exchange) interim() error {
+	req, resp := &x.c.Req, &x.w.Resp
+	if req.Minor == 0 || resp.Status == 100 && !req.Expect100 {
+		return nil
+	}
+	b := append(make([]byte, 0, 512), "HTTP/1.1 "...)
+	b = append(b, byte('0'+resp.Status/100), byte('0'+resp.Status/10%10), byte('0'+resp.Status%10), ' ')
+	b = append(append(b, resp.Reason...), '\r', '\n')
+	for _, f := range resp.Fields {
+		if f.Dropped() {
+			continue
+		}
+		switch f.ID {
+		case wire.Connection, wire.KeepAlive, wire.ProxyConnection, wire.TransferEncoding, wire.ContentLength, wire.Upgrade:
+			continue
+		}
+		b = wire.AppendField(b, resp, f)
+	}
+	return x.c.Write(append(b, '\r', '\n'))
+}
+
+// origin opens the exchange with the configured upstream and follows its redirects when that is switched on.
+func (x *exchange) origin(a ask) error {
+	if err := x.open(x.p.pool, a); err != nil {
+		return err
+	}
+	if !x.p.set.FollowRedirects || hasBody(&x.c.Req) || x.upgrade {
+		return nil
+	}
+	if m := string(x.c.Req.Method); m != "GET" && m != "HEAD" {
+		return nil
+	}
+	return x.follow(a)
+}
+
+// maxRedirects bounds how many redirects are followed for one request.
+const maxRedirects = 5
+
+// follow fetches the target of a redirect (P9). Credentials of the client stay with the host it spoke to.
+func (x *exchange) follow(a ask) error {
+	base := &url.URL{Scheme: x.p.set.Upstream.Scheme, Host: x.p.pool.Host(), Path: "/"}
+	if u, err := url.Parse(string(x.c.Req.Target)); err == nil {
+		base.Path, base.RawPath = u.Path, u.RawPath
+	}
+	for hop := 0; ; hop++ {
+		switch x.w.Resp.Status {
+		case 301, 302, 303, 307, 308:
+		default:
+			return nil
+		}
+		location := string(x.w.Resp.Get(wire.Location))
+		u, err := url.Parse(location)
+		if err != nil || location == "" {
+			return nil // not ours to judge: the client gets it as it is
+		}
+		if u = base.ResolveReference(u); u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || u.User != nil {
+			return nil
+		}
+		if hop == maxRedirects {
+			return &redirectError{errors.New("too many redirects")}
+		}
+		x.drop(telemetry.DiscardBroken)
+		pool, err := x.p.poolFor(u)
+		if err != nil {
+			return &redirectError{err}
+		}
+		a.target = []byte(u.RequestURI())
+		a.foreign = !strings.EqualFold(u.Host, string(x.c.Req.Authority)) && !strings.EqualFold(u.Host, x.p.pool.Host())
+		a.host = u.Host
+		if err := x.open(pool, a); err != nil {
+			if errors.Is(err, errClientGone) {
+				return err
+			}
+			return &redirectError{err}
+		}
+		base = u
+	}
+}
+
+// redirectError is a redirect that could not be followed.
+type redirectError struct{ err error }
+
+func (e *redirectError) Error() string { return "cannot follow redirect: " + e.err.Error() }
+func (e *redirectError) Unwrap() error { return e.err }

@@ -1,0 +1,239 @@
+package proxy
+
+import (
+	"strconv"
+
+	"github.com/arkvory/sidecar/proxy/wire"
+)
+
+// ask says how the request for the upstream differs from the client's.
+type ask struct {
+	method  string // "" = the client's
+	target  []byte // nil = the client's
+	host    string // "" = the client's Host, or ARKVORY_UPSTREAM_HOST
+	foreign bool   // another host than the client spoke to: its credentials stay here
+	range1  bool   // Range: bytes=0-0 instead of the client's, to learn the size
+	noBody  bool   // the body does not go along
+}
+
+// appendRequest appends the head of the upstream's request: the client's fields in their order and spelling, less those of the hop,
+// plus what a proxy adds (RFC 9110 section 7.6). The result is one HTTP/1.1 head.
+func (x *exchange) appendRequest(dst []byte, a ask) []byte {
+	req := &x.c.Req
+	if a.method != "" {
+		dst = append(dst, a.method...)
+	} else {
+		dst = append(dst, req.Method...)
+	}
+	dst = append(dst, ' ')
+	if a.target != nil {
+		dst = append(dst, a.target...)
+	} else {
+		dst = append(dst, req.Target...)
+	}
+	dst = append(dst, " HTTP/1.1\r\n"...)
+	host := false
+	for _, f := range req.Fields {
+		if f.Dropped() {
+			continue
+		}
+		switch f.ID {
+		case wire.Connection, wire.KeepAlive, wire.ProxyConnection, wire.Upgrade, wire.TE, wire.TransferEncoding, wire.ContentLength,
+			wire.ForwardedFor, wire.ForwardedProto, wire.ForwardedHost, wire.Forwarded, wire.Arkvory:
+			continue
+		case wire.Host:
+			if !host {
+				host = true
+				dst = x.appendHost(append(append(dst, req.Name(f)...), ':', ' '), a)
+			}
+			continue
+		case wire.Authorization, wire.Cookie:
+			if a.foreign {
+				continue
+			}
+		case wire.Range:
+			if a.range1 {
+				continue
+			}
+		case wire.IfRange:
+			if a.range1 {
+				continue
+			}
+		case wire.Expect:
+			if req.Minor == 0 || a.noBody {
+				continue
+			}
+		case wire.Via:
+			if x.p.set.Via != "" { // continued below
+				continue
+			}
+		}
+		dst = wire.AppendField(dst, req, f)
+	}
+	if !host {
+		dst = x.appendHost(append(dst, "Host: "...), a)
+	}
+	if a.range1 {
+		dst = append(dst, "Range: bytes=0-0\r\n"...)
+	}
+	dst = x.appendHopFields(dst, a)
+	return append(dst, '\r', '\n')
+}
+
+func (x *exchange) appendHost(dst []byte, a ask) []byte {
+	switch {
+	case a.host != "":
+		dst = append(dst, a.host...)
+	case x.p.set.UpstreamHost != "":
+		dst = append(dst, x.p.set.UpstreamHost...)
+	case len(x.c.Req.Authority) > 0 || x.c.Req.Minor == 1:
+		dst = append(dst, x.c.Req.Authority...)
+	default:
+		dst = append(dst, x.p.pool.Host()...)
+	}
+	return append(dst, '\r', '\n')
+}
+
+// appendHopFields appends framing, connection and forwarding fields.
+func (x *exchange) appendHopFields(dst []byte, a ask) []byte {
+	req := &x.c.Req
+	switch {
+	case a.noBody:
+	case req.Chunked:
+		dst = append(dst, "Transfer-Encoding: chunked\r\n"...)
+	case req.ContentLength >= 0:
+		dst = append(dst, "Content-Length: "...)
+		dst = strconv.AppendInt(dst, req.ContentLength, 10)
+		dst = append(dst, '\r', '\n')
+	}
+	if x.upgrade {
+		dst = append(dst, "Connection: Upgrade\r\nUpgrade: "...)
+		dst = append(dst, req.Get(wire.Upgrade)...)
+		dst = append(dst, '\r', '\n')
+	}
+	if wire.HasToken(req.Get(wire.TE), "trailers") {
+		dst = append(dst, "TE: trailers\r\n"...)
+		if !x.upgrade {
+			dst = append(dst, "Connection: TE\r\n"...)
+		}
+	}
+	dst = x.p.ids.ForwardedFields(dst, req, x.c.Peer().Addr(), x.c.TLS())
+	if via := x.p.set.Via; via != "" {
+		dst = append(dst, "Via: "...)
+		for _, f := range req.Fields {
+			if f.ID == wire.Via && !f.Dropped() {
+				dst = append(append(dst, req.Value(f)...), ',', ' ')
+			}
+		}
+		dst = appendVia(dst, req.Minor, via)
+	}
+	return dst
+}
+
+func appendVia(dst []byte, minor int, name string) []byte {
+	dst = append(dst, '1', '.', byte('0'+minor), ' ')
+	dst = append(dst, name...)
+	return append(dst, '\r', '\n')
+}
+
+// framing is how the body of a response reaches the client.
+type framing uint8
+
+const (
+	frameNone    framing = iota // no body: HEAD, 1xx, 204, 304
+	frameLength                 // Content-Length
+	frameChunked                // chunked
+	frameClose                  // ends with the connection: HTTP/1.0 clients without a length
+)
+
+// frame decides the framing towards the client and whether the connection can be kept (RFC 9112 section 6.3).
+func (x *exchange) frame() framing {
+	resp := &x.w.Resp
+	switch {
+	case x.isHead || wire.NoBody(resp.Status):
+		return frameNone
+	case !resp.Chunked && resp.ContentLength >= 0:
+		return frameLength
+	case x.c.Req.Minor == 1:
+		return frameChunked
+	}
+	x.keep = false
+	return frameClose
+}
+
+// appendResponse appends the head of the client's response: the upstream's fields in their order and spelling, less those of the hop.
+func (x *exchange) appendResponse(dst []byte, fr framing) []byte {
+	resp := &x.w.Resp
+	dst = append(dst, "HTTP/1.1 "...)
+	dst = strconv.AppendInt(dst, int64(resp.Status), 10)
+	dst = append(dst, ' ')
+	dst = append(dst, resp.Reason...)
+	dst = append(dst, '\r', '\n')
+	for _, f := range resp.Fields {
+		if f.Dropped() {
+			continue
+		}
+		switch f.ID {
+		case wire.Connection, wire.KeepAlive, wire.ProxyConnection, wire.TransferEncoding:
+			continue
+		case wire.Upgrade: // 426 says what it wants; on 101 it is written below
+			if resp.Status == 101 {
+				continue
+			}
+		case wire.ContentLength:
+			if fr == frameChunked || fr == frameClose || resp.Chunked || f != x.firstLength() {
+				continue
+			}
+		case wire.Via:
+			if x.p.set.Via != "" {
+				continue
+			}
+		}
+		dst = wire.AppendField(dst, resp, f)
+	}
+	if fr == frameChunked {
+		dst = append(dst, "Transfer-Encoding: chunked\r\n"...)
+	}
+	if via := x.p.set.Via; via != "" {
+		dst = append(dst, "Via: "...)
+		for _, f := range resp.Fields {
+			if f.ID == wire.Via && !f.Dropped() {
+				dst = append(append(dst, resp.Value(f)...), ',', ' ')
+			}
+		}
+		dst = appendVia(dst, resp.Minor, via)
+	}
+	dst = x.appendOwn(dst)
+	return append(x.appendConnection(dst), '\r', '\n')
+}
+
+// firstLength returns the first Content-Length: equal repetitions are not passed on.
+func (x *exchange) firstLength() wire.Field {
+	for _, f := range x.w.Resp.Fields {
+		if f.ID == wire.ContentLength {
+			return f
+		}
+	}
+	return wire.Field{}
+}
+
+// appendOwn appends the fields that the queue protocol adds to a response of the upstream.
+func (x *exchange) appendOwn(dst []byte) []byte {
+	if x.classAsked || x.grant != nil {
+		dst = append(dst, "Arkvory-Download-Class: "...)
+		dst = append(dst, x.class.String()...)
+		dst = append(dst, '\r', '\n')
+	}
+	return dst
+}
+
+// appendConnection appends what the client must know about its connection.
+func (x *exchange) appendConnection(dst []byte) []byte {
+	switch {
+	case !x.keep:
+		return append(dst, "Connection: close\r\n"...)
+	case x.c.Req.Minor == 0:
+		return append(dst, "Connection: keep-alive\r\n"...)
+	}
+	return dst
+}

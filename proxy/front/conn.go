@@ -1,0 +1,365 @@
+package front
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"net"
+	"net/netip"
+	"runtime/debug"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/arkvory/sidecar/proxy/relay"
+	"github.com/arkvory/sidecar/proxy/wire"
+)
+
+const (
+	stateIdle int32 = iota
+	stateHead
+	stateBusy
+	stateTunnel  // two streams of bytes after a 101: only the ends themselves end it
+	stateClosing // the watcher ends an idle connection: a request that arrives now is dropped, as on any keep-alive close
+)
+
+// Why an exchange was ended by the watcher.
+const (
+	GoneNot     int32 = iota
+	GoneLeft          // the client closed its connection
+	GoneStalled       // no byte moved for StallTimeout
+	GoneStopped       // the process ends
+)
+
+// Conn is one client connection. Its exported methods are for the handler of the request in Req; Gone may be waited on anywhere.
+type Conn struct {
+	*relay.Conn
+	srv   *Server
+	index int // in srv.conns, under srv.mu
+
+	state atomic.Int32
+	since atomic.Int64 // coarse time of the last change of state
+	seen  int64        // Moved at the last tick; the watcher's own
+	still int64        // coarse time when seen last changed; the watcher's own
+
+	// Req is the request being served.
+	Req  wire.Head
+	Memo any // the handler's own, kept for the connection's life
+
+	limit      atomic.Int64 // coarse time when the wait for the upstream ends, 0 = none
+	expired    atomic.Bool  // the limit passed
+	senderIdle atomic.Int64 // coarse time since when an upload waits for its sender, 0 = it does not
+	idleLimit  time.Duration
+	starved    atomic.Bool // the sender was silent too long
+	headLate   atomic.Bool
+
+	mu       sync.Mutex // guards what is below
+	gone     chan struct{}
+	goneSet  bool
+	upstream *relay.Conn
+
+	linger bool // the handler's: close only after a moment of reading on
+	why    atomic.Int32
+	sent   atomic.Bool // a byte of the answer is out
+	peer   netip.AddrPort
+}
+
+// Peer returns the address of the connection's other end.
+func (c *Conn) Peer() netip.AddrPort {
+	if !c.peer.IsValid() {
+		if a, ok := c.Net().RemoteAddr().(*net.TCPAddr); ok {
+			c.peer = netip.AddrPortFrom(a.AddrPort().Addr().Unmap(), a.AddrPort().Port())
+		}
+	}
+	return c.peer
+}
+
+// TLS reports whether the client speaks TLS to this process.
+func (c *Conn) TLS() bool { return !c.Bare() }
+
+// Certificate returns the client's verified certificate, nil when there is none.
+func (c *Conn) Certificate() *x509.Certificate {
+	if t, ok := c.Net().(*tls.Conn); ok {
+		if st := t.ConnectionState(); len(st.VerifiedChains) > 0 {
+			return st.PeerCertificates[0]
+		}
+	}
+	return nil
+}
+
+// Draining reports whether the process is stopping.
+func (c *Conn) Draining() bool { return c.srv.draining.Load() }
+
+// Now returns the coarse monotonic time.
+func (c *Conn) Now() int64 { return c.srv.now.Load() }
+
+// Clock returns the coarse clock.
+func (c *Conn) Clock() *atomic.Int64 { return &c.srv.now }
+
+// Gone returns a channel that is closed when the client leaves, the transfer stalls or the process ends.
+func (c *Conn) Gone() <-chan struct{} {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.gone == nil {
+		c.gone = make(chan struct{})
+		if c.goneSet {
+			close(c.gone)
+		}
+	}
+	return c.gone
+}
+
+// Why tells what ended the exchange from outside, GoneNot when nothing did.
+func (c *Conn) Why() int32 { return c.why.Load() }
+
+// Bind names the upstream connection that is interrupted when the client leaves, nil for none. It returns false when the client has already left.
+func (c *Conn) Bind(u *relay.Conn) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.upstream = u
+	return !c.goneSet
+}
+
+// Await sets how long the upstream may take from now; 0 takes the limit away. When it passes the bound connection is interrupted and
+// Expired is true.
+func (c *Conn) Await(d time.Duration) {
+	if d <= 0 {
+		c.limit.Store(0)
+		return
+	}
+	c.limit.Store(c.Now() + int64(d))
+}
+
+// Expired reports whether the limit of Await passed.
+func (c *Conn) Expired() bool { return c.expired.Load() }
+
+// Sender gives the clock that an upload stops while it does not wait for its sender, and the limit on that wait.
+func (c *Conn) Sender(limit time.Duration) *atomic.Int64 {
+	c.idleLimit = limit
+	return &c.senderIdle
+}
+
+// Starved reports whether the sender of an upload was silent beyond the limit.
+func (c *Conn) Starved() bool { return c.starved.Load() }
+
+// MarkSent notes that a byte of the answer went out; AnySent reports it.
+func (c *Conn) MarkSent() { c.sent.Store(true) }
+
+// AnySent reports whether a byte of the answer went out.
+func (c *Conn) AnySent() bool { return c.sent.Load() }
+
+// Tunnel says that the connection is no longer HTTP: the watcher leaves it alone.
+func (c *Conn) Tunnel() { c.enter(stateTunnel) }
+
+// LingerOnClose asks for a lingering close: bytes of the client are still on their way and nobody will read them.
+func (c *Conn) LingerOnClose() { c.linger = true }
+
+// check looks at one connection on the tick; true asks for a poll of its descriptor.
+func (c *Conn) check(now int64) bool {
+	switch c.state.Load() {
+	case stateIdle:
+		if now-c.since.Load() > int64(c.srv.set.IdleTimeout) || c.srv.draining.Load() {
+			c.closeIdle()
+		}
+	case stateHead:
+		if now-c.since.Load() > int64(c.srv.set.HeaderTimeout) {
+			c.headLate.Store(true)
+			c.InterruptReads()
+		}
+	case stateBusy:
+		return c.checkBusy(now)
+	}
+	return false
+}
+
+func (c *Conn) closeIdle() {
+	if c.state.CompareAndSwap(stateIdle, stateClosing) {
+		c.InterruptReads()
+	}
+}
+
+func (c *Conn) checkBusy(now int64) bool {
+	if l := c.limit.Load(); l > 0 && now > l && !c.expired.Swap(true) {
+		c.mu.Lock()
+		if c.upstream != nil {
+			c.upstream.Interrupt()
+		}
+		c.mu.Unlock()
+	}
+	if w := c.senderIdle.Load(); w > 0 && now-w > int64(c.idleLimit) && !c.starved.Swap(true) {
+		c.InterruptReads()
+	}
+	moved := c.Moved.Load()
+	if moved != c.seen {
+		c.seen, c.still = moved, now
+		return false // bytes flow: a client that left shows in the next write
+	}
+	if c.still < c.since.Load() {
+		c.still = now
+	}
+	if c.sent.Load() && c.limit.Load() == 0 && now-c.still > int64(c.srv.set.StallTimeout) {
+		c.depart(GoneStalled)
+		return false
+	}
+	return now-c.since.Load() >= int64(Tick)/2
+}
+
+// depart ends the exchange from outside.
+func (c *Conn) depart(why int32) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.goneSet {
+		return
+	}
+	c.goneSet = true
+	c.why.Store(why)
+	if c.gone != nil {
+		close(c.gone)
+	}
+	if c.upstream != nil {
+		c.upstream.Interrupt()
+	}
+	c.Interrupt()
+}
+
+// run serves the connection until it ends.
+func (c *Conn) run() {
+	defer c.srv.wg.Done()
+	defer c.end()
+	if t, ok := c.Net().(*tls.Conn); ok {
+		ctx, cancel := context.WithTimeout(context.Background(), c.srv.set.HeaderTimeout)
+		err := t.HandshakeContext(ctx)
+		cancel()
+		if err != nil {
+			return
+		}
+	}
+	for c.readHead() {
+		if !c.serve() {
+			if c.linger && c.why.Load() == GoneNot {
+				c.ResumeReads()
+				c.Linger()
+			}
+			return
+		}
+		if c.srv.draining.Load() {
+			return
+		}
+	}
+}
+
+func (c *Conn) end() {
+	c.srv.remove(c)
+	_ = c.Close()
+}
+
+func (c *Conn) enter(state int32) {
+	c.since.Store(c.srv.now.Load())
+	c.state.Store(state)
+}
+
+// readHead waits for the next request and parses its head; false ends the connection.
+func (c *Conn) readHead() bool {
+	if len(c.Buffered()) == 0 {
+		c.ReleaseIfEmpty()
+		c.enter(stateIdle)
+		if err := c.Fill(c.srv.set.MaxHeaderBytes); err != nil {
+			return false
+		}
+		if !c.state.CompareAndSwap(stateIdle, stateHead) {
+			return false
+		}
+	}
+	c.enter(stateHead)
+	searched := 0
+	for {
+		b := c.Buffered()
+		n, err := c.Req.ParseRequest(b, searched)
+		if err == nil {
+			c.Pin(n)
+			return true
+		}
+		if err != wire.ErrNeedMore {
+			c.malformed(err)
+			return false
+		}
+		searched = len(b)
+		if searched >= c.srv.set.MaxHeaderBytes {
+			c.malformed(&wire.Error{Status: 431, Rule: "the head is at most ARKVORY_MAX_HEADER_BYTES long"})
+			return false
+		}
+		switch err := c.Fill(c.srv.set.MaxHeaderBytes); {
+		case err == nil:
+		case errors.Is(err, relay.ErrBufferFull):
+			c.malformed(&wire.Error{Status: 431, Rule: "the head is at most ARKVORY_MAX_HEADER_BYTES long"})
+			return false
+		case c.headLate.Load():
+			c.malformed(&wire.Error{Status: 408, Rule: "a head arrives within ARKVORY_HEADER_TIMEOUT_MS"})
+			return false
+		default:
+			return false
+		}
+	}
+}
+
+func (c *Conn) malformed(err error) {
+	status, rule := 400, "the message cannot be read"
+	if e, ok := err.(*wire.Error); ok {
+		status, rule = e.Status, e.Rule
+	}
+	c.enter(stateBusy)
+	c.srv.handler.Malformed(c, status, rule)
+	c.Linger()
+}
+
+// serve runs the handler for the request in Req.
+func (c *Conn) serve() (keep bool) {
+	c.sent.Store(false)
+	c.enter(stateBusy)
+	defer func() {
+		if v := recover(); v != nil {
+			keep = false
+			c.srv.handler.Panicked(c, Panic{Value: v, Stack: debug.Stack()})
+		}
+		c.Bind(nil)
+		c.limit.Store(0)
+		c.senderIdle.Store(0)
+		c.Unpin()
+	}()
+	keep = c.srv.handler.ServeRequest(c)
+	return keep && c.why.Load() == GoneNot && !c.Interrupted() && !c.starved.Load() && !c.expiredReset()
+}
+
+// expiredReset clears the mark of a limit that passed; the connection itself is fine.
+func (c *Conn) expiredReset() bool { c.expired.Store(false); return false }
+
+// Panic is what Panicked is told.
+type Panic struct {
+	Value any
+	Stack []byte
+}
+
+// Linger reads on for a moment after the sending side was ended, so that the answer just written is not destroyed by a reset that unread
+// bytes would cause (RFC 9112 section 9.6). Bounded in time and bytes.
+func (c *Conn) Linger() {
+	_ = c.CloseWrite()
+	c.enter(stateTunnel)
+	b := make([]byte, 16<<10)
+	for end := time.Now().Add(lingerTime); ; {
+		now := time.Now()
+		if now.After(end) || c.srv.draining.Load() && now.After(end.Add(-lingerTime+lingerPause)) {
+			return
+		}
+		_ = c.Net().SetReadDeadline(now.Add(lingerPause))
+		if _, err := c.Net().Read(b); err != nil {
+			return
+		}
+	}
+}
+
+// As nginx's lingering_time and lingering_timeout have it, the second shorter.
+const (
+	lingerTime  = 30 * time.Second
+	lingerPause = 2 * time.Second
+)

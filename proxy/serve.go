@@ -1,0 +1,304 @@
+package proxy
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/arkvory/sidecar/proxy/front"
+	"github.com/arkvory/sidecar/proxy/identity"
+	"github.com/arkvory/sidecar/proxy/profile"
+	"github.com/arkvory/sidecar/proxy/relay"
+	"github.com/arkvory/sidecar/proxy/telemetry"
+	"github.com/arkvory/sidecar/proxy/upstream"
+	"github.com/arkvory/sidecar/proxy/wire"
+)
+
+// ServeRequest answers one request: the way of a request from top to bottom. It implements front.Handler.
+func (p *Proxy) ServeRequest(c *front.Conn) bool {
+	x := p.exchangeOf(c)
+	x.begin()
+	defer x.release()
+	if p.inFlight.Add(1) > int64(p.set.MaxRequests) {
+		defer p.inFlight.Add(-1)
+		x.refuseAtOnce(telemetry.TooManyRequestsInFlight)
+		return x.end()
+	}
+	defer p.inFlight.Add(-1)
+	if c.Draining() {
+		x.refuseAtOnce(telemetry.Draining)
+		return x.end()
+	}
+	if err := x.identify(); err != nil {
+		x.answerError(telemetry.MalformedRequest, err.Error())
+		return x.end()
+	}
+	switch kind := x.kind(); kind {
+	case kindUpgrade:
+		x.tunnel()
+	case kindUpload:
+		x.uploadOperation()
+	case kindDownload:
+		x.download()
+	default:
+		x.pass()
+	}
+	return x.end()
+}
+
+// end counts the exchange and says whether the client's connection serves on.
+func (x *exchange) end() bool {
+	x.p.metrics.Request(x.reason)
+	if x.sent > 0 {
+		x.p.metrics.Delivered(telemetry.Download, x.sent)
+	}
+	if x.upload != nil && !x.bodyOK {
+		x.bodyOK = x.upload.finished(0)
+	}
+	if !x.bodyOK {
+		x.keep = false
+		x.c.LingerOnClose()
+	}
+	return x.keep
+}
+
+// identify finds out who asks and what the client says about its download.
+func (x *exchange) identify() error {
+	req := &x.c.Req
+	x.id = x.p.ids.IdentifyMemo(&x.memo, req, x.c.Peer().Addr(), x.c.Certificate())
+	x.class = x.id.Class
+	if req.Count(wire.Arkvory) == 0 {
+		return nil
+	}
+	id, present, err := identity.DownloadID(req)
+	if err != nil {
+		return err
+	}
+	if present {
+		x.downloadID = id
+	}
+	class, err := identity.ApplyClass(x.id.Class, req)
+	if err != nil {
+		return err
+	}
+	x.class, x.classAsked = class, req.Lookup("arkvory-download-class") != nil
+	return nil
+}
+
+type kind uint8
+
+const (
+	kindPass     kind = iota // metadata and whatever moves no object: no place needed
+	kindDownload             // GET
+	kindUpload               // a method that changes something
+	kindUpgrade
+)
+
+func (x *exchange) kind() kind {
+	req := &x.c.Req
+	switch {
+	case x.upgrade:
+		return kindUpgrade
+	case profile.Steering(req):
+		return kindPass
+	}
+	switch string(req.Method) {
+	case "GET":
+		return kindDownload
+	case "HEAD", "OPTIONS", "TRACE", "PROPFIND", "REPORT", "SEARCH":
+		return kindPass
+	}
+	return kindUpload
+}
+
+// pass relays a request that needs no place. Its body, if large, is paced all the same.
+func (x *exchange) pass() {
+	if err := x.origin(ask{}); err != nil {
+		x.fail(err)
+		return
+	}
+	if resp := &x.w.Resp; resp.Status/100 == 2 && resp.ContentLength > profile.SteeringMaxBytes && !x.isHead {
+		x.relayPlaced() // a download by any other name
+		return
+	}
+	x.relayResponse()
+}
+
+// uploadOperation admits an operation that changes something, and relays it (A1, A4).
+func (x *exchange) uploadOperation() {
+	place, err := x.p.up.Acquire(x.id.Principal, x.c.Gone())
+	if err != nil {
+		x.refusePlace(err)
+		return
+	}
+	defer place.Release()
+	x.pass()
+}
+
+// relayResponse sends the response in x.w to the client and settles both connections.
+func (x *exchange) relayResponse() {
+	resp := &x.w.Resp
+	fr := x.frame()
+	if fr != frameNone {
+		x.openPace()
+	}
+	if x.upload != nil && !x.bodyOK {
+		// An early answer: the upload goes on while the upstream takes it, but the connection is not kept.
+		if x.bodyOK = x.upload.finished(earlyGrace); !x.bodyOK {
+			x.keep = false
+		}
+	}
+	x.out = x.appendResponse(x.out[:0], fr)
+	closes := resp.Close || fr == frameNone && !x.isHead && resp.ContentLength > 0
+	err := x.sendBody(fr)
+	if err != nil {
+		x.broken(err)
+		return
+	}
+	x.reason = telemetry.OK
+	ended := fr == frameNone || resp.Chunked || resp.ContentLength >= 0
+	if ended && !closes && x.uploadDone() {
+		x.c.Bind(nil)
+		x.w.Release(x.c.Now())
+		x.w = nil
+		return
+	}
+	x.c.Bind(nil)
+	if x.upload != nil {
+		x.upload.stop()
+	}
+	x.w.Discard(telemetry.DiscardClosed)
+	x.w = nil
+}
+
+// earlyGrace is how long a response waits for the last bytes of its request.
+const earlyGrace = 20 * time.Millisecond
+
+func (x *exchange) uploadDone() bool { return x.upload == nil || x.upload.complete.Load() }
+
+// openPace takes part in the direction's budget when there is one.
+func (x *exchange) openPace() {
+	if x.pace == nil && !x.p.downGov.Unlimited() {
+		x.pace = x.p.downGov.Open(x.id.Principal)
+	}
+}
+
+// broken settles an exchange whose body did not reach its end: the client must see a broken message.
+func (x *exchange) broken(err error) {
+	var sink *relay.SinkError
+	switch {
+	case x.c.Why() == front.GoneStalled:
+		x.reason = telemetry.Stalled
+		x.p.metrics.ClientError(telemetry.Stalled)
+	case errors.As(err, &sink) || x.gone() || paceError(err):
+		x.reason = telemetry.ClientGone
+		x.p.metrics.ClientError(telemetry.ClientGone)
+	default:
+		x.reason = telemetry.UpstreamBroken
+		var malformed *wire.Error
+		if errors.As(err, &malformed) {
+			x.reason = telemetry.UpstreamMalformed
+		}
+		x.p.metrics.UpstreamError(x.reason)
+	}
+	x.keep = false
+	x.bodyOK = true // no linger: the connection is cut
+	x.c.Reset()
+	x.drop(telemetry.DiscardBroken)
+}
+
+// fail answers for an upstream that gave no response.
+func (x *exchange) fail(err error) {
+	var source *relay.SourceError
+	var redirect *redirectError
+	expired := x.c.Expired()
+	switch {
+	case x.c.Starved():
+		x.p.metrics.ClientError(telemetry.UploadIdle)
+		x.answerError(telemetry.UploadIdle, "the sender was silent longer than ARKVORY_UPLOAD_IDLE_TIMEOUT_MS")
+	case errors.As(err, &source):
+		x.failUpload(source)
+	case errors.Is(err, errClientGone) || x.gone():
+		x.reason, x.keep, x.bodyOK = telemetry.ClientGone, false, true
+		x.p.metrics.ClientError(telemetry.ClientGone)
+	case expired && x.upload != nil && !x.upload.complete.Load():
+		x.p.metrics.ClientError(telemetry.UploadDeadline)
+		x.answerError(telemetry.UploadDeadline, "the upload took longer than ARKVORY_UPLOAD_DEADLINE_MS")
+	case expired:
+		x.upstreamFailed(telemetry.UpstreamTimeout)
+	case errors.As(err, &redirect):
+		x.upstreamFailed(telemetry.UpstreamRedirect)
+	default:
+		x.upstreamFailed(upstream.Reason(err))
+	}
+}
+
+func (x *exchange) failUpload(source *relay.SourceError) {
+	var malformed *wire.Error
+	if errors.As(source, &malformed) {
+		x.p.metrics.ClientError(telemetry.MalformedRequest)
+		x.answerError(telemetry.MalformedRequest, malformed.Rule)
+		return
+	}
+	x.reason, x.keep, x.bodyOK = telemetry.ClientGone, false, true
+	x.p.metrics.ClientError(telemetry.ClientGone)
+}
+
+func (x *exchange) upstreamFailed(r telemetry.Reason) {
+	x.p.metrics.UpstreamError(r)
+	x.answerError(r, upstreamTexts[r])
+}
+
+var upstreamTexts = map[telemetry.Reason]string{
+	telemetry.UpstreamUnreachable: "no connection to the upstream could be made",
+	telemetry.UpstreamUntrusted:   "the upstream's certificate was not accepted",
+	telemetry.UpstreamTimeout:     "the upstream did not answer in time",
+	telemetry.UpstreamBroken:      "the upstream closed the connection before it answered",
+	telemetry.UpstreamMalformed:   "the upstream's answer is not HTTP/1.1",
+	telemetry.UpstreamBusy:        "all upstream connections are in use",
+	telemetry.UpstreamRedirect:    "the upstream's redirect could not be followed",
+}
+
+// Malformed answers a request that could not be read. It implements front.Handler.
+func (p *Proxy) Malformed(c *front.Conn, status int, rule string) {
+	x := p.exchangeOf(c)
+	defer x.release()
+	x.out = x.p.outPool.Get().(*[outBytes]byte)[:0]
+	x.keep, x.isHead = false, false
+	reason := telemetry.MalformedRequest
+	switch status {
+	case 408:
+		reason = telemetry.HeaderTimeout
+	case 431:
+		reason = telemetry.HeaderTooLarge
+	}
+	p.metrics.ClientError(reason)
+	p.metrics.Request(reason)
+	x.c.Req.Reset()
+	x.respond(status, reason, rule, 0)
+}
+
+// Panicked contains a panic of ServeRequest. It implements front.Handler.
+func (p *Proxy) Panicked(c *front.Conn, value any) {
+	p.panicked(value)
+	p.metrics.Request(telemetry.Panic)
+	x := p.exchangeOf(c)
+	if c.AnySent() {
+		c.Reset()
+		return
+	}
+	x.out = x.p.outPool.Get().(*[outBytes]byte)[:0]
+	defer x.release()
+	x.keep = false
+	x.respond(500, telemetry.Panic, "the proxy failed on this request; it is counted and logged", 0)
+}
+
+func (p *Proxy) panicked(value any) {
+	p.metrics.Panics.Inc()
+	e := p.log.Error()
+	if v, ok := value.(front.Panic); ok {
+		e = e.Str("stack", string(v.Stack))
+		value = v.Value
+	}
+	e.Str("panic", fmt.Sprint(value)).Msg("contained a panic")
+}

@@ -1,0 +1,156 @@
+package telemetry
+
+import (
+	"fmt"
+	"strings"
+)
+
+// family is one metric name with its type, its closed labels and its help.
+type family struct {
+	name, kind, help string
+	labels           []label
+}
+
+// label is a label with every value it may have. A label without values has one value that the build or the process gives.
+type label struct {
+	name   string
+	values []string
+}
+
+const (
+	counter   = "counter"
+	gauge     = "gauge"
+	histogram = "histogram"
+)
+
+func by(name string, values []string) []label { return []label{{name, values}} }
+
+// Names of the families; each is used once to register and once in the catalog.
+const (
+	nameBuildInfo         = "arkvory_build_info"
+	nameRequests          = "arkvory_requests_total"
+	nameRequestsInFlight  = "arkvory_requests_in_flight"
+	nameRefusals          = "arkvory_refusals_total"
+	namePanics            = "arkvory_panics_total"
+	nameAccepted          = "arkvory_connections_accepted_total"
+	nameRefused           = "arkvory_connections_refused_total"
+	nameOpen              = "arkvory_connections_open"
+	nameClientErrors      = "arkvory_client_errors_total"
+	nameDelivered         = "arkvory_delivered_bytes_total"
+	nameRelay             = "arkvory_relay_bytes_total"
+	nameConnections       = "arkvory_upstream_connections"
+	nameDials             = "arkvory_upstream_dials_total"
+	nameReused            = "arkvory_upstream_reused_total"
+	nameRetries           = "arkvory_upstream_retries_total"
+	nameDiscarded         = "arkvory_upstream_discarded_total"
+	nameUpstreamErrors    = "arkvory_upstream_errors_total"
+	nameDescribe          = "arkvory_object_describe_total"
+	nameActive            = "arkvory_download_sessions_active"
+	nameWaiting           = "arkvory_download_sessions_waiting"
+	nameOldest            = "arkvory_download_queue_oldest_wait_seconds"
+	nameHeld              = "arkvory_held_requests"
+	nameTick              = "arkvory_queue_tick_seconds"
+	nameEvents            = "arkvory_download_session_events_total"
+	nameWait              = "arkvory_download_wait_seconds"
+	nameStartError        = "arkvory_download_start_error_seconds"
+	nameAdmissionActive   = "arkvory_admission_active"
+	nameAdmissionWaiting  = "arkvory_admission_waiting"
+	nameAdmissionCapacity = "arkvory_admission_capacity"
+	nameAdmissionRejected = "arkvory_admission_rejected_total"
+	nameAdmissionTimedOut = "arkvory_admission_timed_out_total"
+	nameAdmissionCancel   = "arkvory_admission_cancelled_total"
+	nameRate              = "arkvory_bandwidth_bytes_per_second"
+	nameBandwidthWaiting  = "arkvory_bandwidth_waiting"
+	nameGranted           = "arkvory_bandwidth_granted_bytes_total"
+)
+
+// catalog holds every family of the product in the order of the README's table.
+var catalog = []family{
+	{nameBuildInfo, gauge, "Always 1; the labels say what runs.", []label{{"version", nil}, {"go", nil}}},
+
+	{nameRequests, counter, "Requests ended, by how they ended; everything that passed through is ok.", by("outcome", namesOf(ofRequest))},
+	{nameRequestsInFlight, gauge, "Requests in progress.", nil},
+	{nameRefusals, counter, "Answers that the proxy gave itself, by status.", by("status", statusNames)},
+	{namePanics, counter, "Defects contained to one exchange; anything above zero is a bug to report.", nil},
+
+	{nameAccepted, counter, "Client connections accepted.", nil},
+	{nameRefused, counter, "Client connections closed at once because too many were open.", nil},
+	{nameOpen, gauge, "Client connections open.", nil},
+	{nameClientErrors, counter, "Faults on the client's side, by reason.", by("reason", namesOf(ofClient))},
+
+	{nameDelivered, counter, "Payload bytes written to their receiver: the client for a download, the upstream for an upload.", by("direction", directionNames)},
+	{nameRelay, counter, "Payload bytes moved, by mechanism.", by("path", relayPathNames)},
+
+	{nameConnections, gauge, "Upstream connections, kept alive (idle) or in an exchange (busy).", by("state", connectionNames)},
+	{nameDials, counter, "Upstream connections attempted.", by("result", dialNames)},
+	{nameReused, counter, "Exchanges that began on a kept-alive upstream connection.", nil},
+	{nameRetries, counter, "Exchanges repeated on a fresh connection because the kept-alive one was stale.", nil},
+	{nameDiscarded, counter, "Upstream connections not used again, by reason.", by("reason", discardNames)},
+	{nameUpstreamErrors, counter, "Faults on the upstream's side, by reason.", by("reason", namesOf(ofUpstream))},
+	{nameDescribe, counter, "Objects whose size and validator were learned, by how.", by("how", describeNames)},
+
+	{nameActive, gauge, "Download sessions that hold a slot.", nil},
+	{nameWaiting, gauge, "Download sessions that wait for a slot, by class.", by("class", classNames)},
+	{nameOldest, gauge, "Longest wait among the waiting sessions.", nil},
+	{nameHeld, gauge, "Requests that wait inside the proxy for their turn.", nil},
+	{nameTick, gauge, "Duration of the scheduler's last tick.", nil},
+	{nameEvents, counter, "Steps in the life of download sessions.", by("event", sessionEventNames)},
+	{nameWait, histogram, "Wait of a session from its arrival to its slot.", nil},
+	{nameStartError, histogram, "Distance between the promised and the real start of a session, by whether it came early or late.", by("side", sideNames)},
+
+	{nameAdmissionActive, gauge, "Transfers admitted per request and running.", by("direction", directionNames)},
+	{nameAdmissionWaiting, gauge, "Transfers waiting for a place.", by("direction", directionNames)},
+	{nameAdmissionCapacity, gauge, "Places.", by("direction", directionNames)},
+	{nameAdmissionRejected, counter, "Transfers refused because the waiting list was full.", by("direction", directionNames)},
+	{nameAdmissionTimedOut, counter, "Transfers refused after the waiting term.", by("direction", directionNames)},
+	{nameAdmissionCancel, counter, "Transfers whose client left while they waited.", by("direction", directionNames)},
+
+	{nameRate, gauge, "Ceiling of the token bucket; 0 means off.", by("direction", directionNames)},
+	{nameBandwidthWaiting, gauge, "Quanta waiting for tokens.", by("direction", directionNames)},
+	{nameGranted, counter, "Bytes granted by the token bucket, repeated and cancelled ones included.", by("direction", directionNames)},
+}
+
+// byName finds a family by its name; filled once, read only.
+var byName = func() map[string]*family {
+	m := make(map[string]*family, len(catalog))
+	for i := range catalog {
+		m[catalog[i].name] = &catalog[i]
+	}
+	return m
+}()
+
+// waitBuckets are the upper bounds of waits in seconds, 0.1 s to 24 h: fine around the hold (20 s), coarse over hours.
+var waitBuckets = []float64{0.1, 0.5, 1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200, 14400, 28800, 43200, 86400}
+
+// startErrorBuckets are the upper bounds of estimate errors in seconds, from one tick to 4 h.
+var startErrorBuckets = []float64{0.5, 1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200, 14400}
+
+// Table returns the metrics as a markdown table, one row a family in the catalog's order. Labels with up to ten values are
+// spelled out; the reasons follow below the table.
+func Table() string {
+	var b strings.Builder
+	b.WriteString("| metric | type | labels | meaning |\n|---|---|---|---|\n")
+	for _, f := range catalog {
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", f.name, f.kind, labelText(f.labels), f.help)
+	}
+	fmt.Fprintf(&b, "\nValues of `outcome`: `%s`.\nOf `reason` at the client: `%s`.\nOf `reason` at the upstream: `%s`.\nOf `status`: `%s`.\n",
+		strings.Join(namesOf(ofRequest), "`, `"), strings.Join(namesOf(ofClient), "`, `"),
+		strings.Join(namesOf(ofUpstream), "`, `"), strings.Join(statusNames, "`, `"))
+	b.WriteString("\nThe page also carries the usual `process_*` and `go_*` metrics. All labels are closed lists: no request adds a series.\n")
+	return b.String()
+}
+
+func labelText(labels []label) string {
+	var parts []string
+	for _, l := range labels {
+		switch {
+		case len(l.values) == 0:
+			parts = append(parts, "`"+l.name+"`")
+		case len(l.values) <= 10:
+			parts = append(parts, "`"+l.name+"`: "+strings.Join(l.values, ", "))
+		default:
+			parts = append(parts, "`"+l.name+"` (below)")
+		}
+	}
+	return strings.Join(parts, "; ")
+}

@@ -1,0 +1,140 @@
+package telemetry
+
+// Direction is the way of the payload as the client sees it.
+type Direction uint8
+
+// The directions.
+const (
+	Upload Direction = iota
+	Download
+	directionCount
+)
+
+// RelayPath is the mechanism that moved the bytes of a body.
+type RelayPath uint8
+
+// The relay paths.
+const (
+	// PathSplice: socket to socket inside the kernel (splice(2)).
+	PathSplice RelayPath = iota
+	// PathCopy: through a pooled buffer, length known.
+	PathCopy
+	// PathChunked: through a pooled buffer, chunked on at least one side.
+	PathChunked
+	// PathTLS: through a pooled buffer because one side is encrypted.
+	PathTLS
+	// PathBuffered: out of what the upstream's reader already held.
+	PathBuffered
+	relayPathCount
+)
+
+// Describe is how the proxy learned an object's size and validator (O1).
+type Describe uint8
+
+// The ways to describe an object.
+const (
+	// DescribeGet: from the response head of the GET itself.
+	DescribeGet Describe = iota
+	// DescribeHead: from a HEAD.
+	DescribeHead
+	// DescribeRange: from a GET of one byte.
+	DescribeRange
+	// DescribeUnread: from a GET whose body was not read.
+	DescribeUnread
+	describeCount
+)
+
+// Discard is why a kept-alive upstream connection was not used again.
+type Discard uint8
+
+// The reasons to discard.
+const (
+	// DiscardClosed: the upstream closed it, which is normal (U10).
+	DiscardClosed Discard = iota
+	// DiscardUnsolicited: it carried bytes nobody had asked for (P7).
+	DiscardUnsolicited
+	// DiscardBroken: its last exchange did not end cleanly.
+	DiscardBroken
+	// DiscardIdle: it was idle too long or above the number to keep.
+	DiscardIdle
+	discardCount
+)
+
+// SessionEvent is a step in the life of a download session.
+type SessionEvent uint8
+
+// The session events.
+const (
+	// EventQueued: a session began to wait.
+	EventQueued SessionEvent = iota
+	// EventRejoined: a ticket or a pause let it wait at its old arrival.
+	EventRejoined
+	// EventStarted: it got a slot.
+	EventStarted
+	// EventCompleted: its last byte was delivered.
+	EventCompleted
+	// EventIdle: it lost its slot to a pause (Q14, Q15).
+	EventIdle
+	// EventNoShow: it did not come back in time and left the queue (Q12).
+	EventNoShow
+	// EventRefused: the queue was full (Q17).
+	EventRefused
+	// EventCancelled: its client left while it waited or ran.
+	EventCancelled
+	// EventPreempted: it yielded its slot at a range boundary (Q16).
+	EventPreempted
+	sessionEventCount
+)
+
+// Class indexes the waiting sessions of a snapshot, highest first.
+type Class uint8
+
+// The classes.
+const (
+	Interactive Class = iota
+	Release
+	Bulk
+	Background
+	// ClassCount is the number of classes, not one of them.
+	ClassCount = int(iota)
+)
+
+var (
+	directionNames    = []string{"upload", "download"}
+	relayPathNames    = []string{"splice", "copy", "chunked", "tls", "buffered"}
+	describeNames     = []string{"get", "head", "range", "unread"}
+	discardNames      = []string{"closed", "unsolicited", "broken", "idle"}
+	sessionEventNames = []string{"queued", "rejoined", "started", "completed", "idle", "no_show", "refused", "cancelled", "preempted"}
+	classNames        = []string{"interactive", "release", "bulk", "background"}
+	dialNames         = []string{"ok", "error"}
+	connectionNames   = []string{"idle", "busy"}
+	sideNames         = []string{"early", "late"}
+	// statusNames are the statuses that the proxy itself answers with; any other is "other".
+	statusNames = []string{"400", "401", "403", "404", "405", "408", "411", "413", "414", "416", "417", "421", "429", "431",
+		"499", "500", "501", "502", "503", "504", "505", "other"}
+)
+
+func name(names []string, i int) string {
+	if i < len(names) {
+		return names[i]
+	}
+	return "unknown"
+}
+
+// String returns the label value; "unknown" outside the enum.
+func (d Direction) String() string { return name(directionNames, int(d)) }
+
+// String returns the label value; "unknown" outside the enum.
+func (p RelayPath) String() string { return name(relayPathNames, int(p)) }
+
+// String returns the label value; "unknown" outside the enum.
+func (d Describe) String() string { return name(describeNames, int(d)) }
+
+// String returns the label value; "unknown" outside the enum.
+func (d Discard) String() string { return name(discardNames, int(d)) }
+
+// String returns the label value; "unknown" outside the enum.
+func (e SessionEvent) String() string { return name(sessionEventNames, int(e)) }
+
+// String returns the label value; "unknown" outside the enum.
+func (c Class) String() string { return name(classNames, int(c)) }

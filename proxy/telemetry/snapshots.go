@@ -1,0 +1,86 @@
+package telemetry
+
+// Snapshots are the functions from which a page reads what other rooms already know. Each may be nil (reads as zero), is called
+// once a page from the scraping goroutine, must be safe beside the room's own work and must return quickly.
+type Snapshots struct {
+	// RequestsInFlight counts requests between their head and the end of their response.
+	RequestsInFlight func() int
+	// ConnectionsOpen counts open client connections.
+	ConnectionsOpen func() int
+	// HeldRequests counts plain clients' requests that wait inside the proxy (Q11).
+	HeldRequests func() int
+	// Sessions describes the download queue.
+	Sessions func() Sessions
+	// Admission describes the per-request admission of one direction.
+	Admission func(Direction) Admission
+	// Bandwidth describes the token bucket of one direction.
+	Bandwidth func(Direction) Bandwidth
+	// UpstreamConnections counts kept-alive and exchanging upstream connections.
+	UpstreamConnections func() (idle, busy int)
+}
+
+// Sessions is the state of the download queue at one moment.
+type Sessions struct {
+	// Active sessions hold a slot.
+	Active int
+	// Waiting sessions by the class they wait in.
+	Waiting [ClassCount]int
+	// OldestWaitSeconds is the longest wait among them, 0 when nobody waits.
+	OldestWaitSeconds float64
+	// TickSeconds is how long the last tick took.
+	TickSeconds float64
+}
+
+// Admission is the state of one direction's per-request admission; the totals are of the process.
+type Admission struct {
+	Active, Waiting, Capacity     int
+	Rejected, TimedOut, Cancelled uint64
+}
+
+// Bandwidth is the state of one direction's token bucket.
+type Bandwidth struct {
+	// BytesPerSecond is the ceiling, 0 when off.
+	BytesPerSecond int64
+	// Waiting is the number of quanta that wait for tokens.
+	Waiting int
+	// GrantedBytes is the total of bytes granted, repeated and cancelled ones included.
+	GrantedBytes uint64
+}
+
+// page is what the gauges of one page read; it is filled once a page (I4).
+type page struct {
+	requests, connections, held int
+	sessions                    Sessions
+	admission                   [directionCount]Admission
+	bandwidth                   [directionCount]Bandwidth
+	idle, busy                  int
+}
+
+func (s *Snapshots) take() page {
+	var p page
+	p.requests = call(s.RequestsInFlight)
+	p.connections = call(s.ConnectionsOpen)
+	p.held = call(s.HeldRequests)
+	if s.Sessions != nil {
+		p.sessions = s.Sessions()
+	}
+	for d := range directionCount {
+		if s.Admission != nil {
+			p.admission[d] = s.Admission(d)
+		}
+		if s.Bandwidth != nil {
+			p.bandwidth[d] = s.Bandwidth(d)
+		}
+	}
+	if s.UpstreamConnections != nil {
+		p.idle, p.busy = s.UpstreamConnections()
+	}
+	return p
+}
+
+func call(f func() int) int {
+	if f == nil {
+		return 0
+	}
+	return f()
+}

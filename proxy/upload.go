@@ -1,0 +1,96 @@
+package proxy
+
+import (
+	"sync/atomic"
+	"time"
+
+	"github.com/arkvory/sidecar/bucket"
+	"github.com/arkvory/sidecar/proxy/front"
+	"github.com/arkvory/sidecar/proxy/relay"
+	"github.com/arkvory/sidecar/proxy/telemetry"
+	"github.com/arkvory/sidecar/proxy/upstream"
+)
+
+// uploader sends a request's body to the upstream on a goroutine of its own, while the exchange waits for the response: the upstream may answer early, or may not
+// answer Expect at all. It ends when the body is sent, a side fails, or stop is called; done is closed then.
+type uploader struct {
+	x      *exchange
+	w      *upstream.Writer
+	c      *front.Conn
+	stream relay.Stream
+	pace   *bucket.Stream
+	done   chan struct{}
+	// complete: the body went out to its end. sourceErr: the client's side failed (it left, or was silent too long, or broke the framing).
+	complete  atomic.Bool
+	sourceErr error
+	sinkErr   error
+	bytes     int64
+}
+
+// startUpload begins to send the body of the request whose head was already sent.
+func (x *exchange) startUpload() *uploader {
+	u := &uploader{x: x, w: x.w, c: x.c, done: make(chan struct{})}
+	if gov := x.p.upGov; !gov.Unlimited() {
+		u.pace = gov.Open(x.id.Principal)
+	}
+	req := &x.c.Req
+	u.stream.Flow = relay.Flow{Src: x.c.Conn, Dst: x.w.Conn, Pace: u.pace, Now: x.c.Clock(),
+		Waiting: x.c.Sender(x.p.set.UploadIdleTimeout), Gone: x.c.Gone(), Sent: func(n int64) { u.bytes += n }}
+	u.stream.ChunkedIn, u.stream.ChunkedOut = req.Chunked, req.Chunked
+	u.stream.ReadLimit = relay.BodyBytes
+	length := req.ContentLength
+	go u.run(length)
+	return u
+}
+
+func (u *uploader) run(length int64) {
+	defer close(u.done)
+	defer func() {
+		if v := recover(); v != nil { // contained like a panic of the exchange: both sides end
+			u.x.p.panicked(v)
+			u.sourceErr = errPanic
+			u.w.Interrupt()
+		}
+	}()
+	defer u.pace.Close()
+	var err error
+	if u.stream.ChunkedIn {
+		err = u.stream.Run()
+	} else {
+		err = u.stream.Copy(length)
+		u.stream.Close()
+	}
+	u.x.p.metrics.Delivered(telemetry.Upload, u.bytes)
+	switch e := err.(type) {
+	case nil:
+		u.complete.Store(true)
+		u.c.Await(u.x.p.set.ResponseTimeout)
+	case *relay.SinkError:
+		u.sinkErr = e
+	default:
+		u.sourceErr = err
+		u.w.Interrupt() // the response will not come: wake the exchange
+	}
+}
+
+// stop ends the upload if it still runs and waits for its goroutine.
+func (u *uploader) stop() {
+	select {
+	case <-u.done:
+		return
+	default:
+	}
+	u.c.InterruptReads()
+	u.w.Interrupt()
+	<-u.done
+	u.c.ResumeReads()
+}
+
+// finished waits a moment of grace for an upload that is all but done, so that a response that overtakes the last bytes by a hair does not cost the connection.
+func (u *uploader) finished(grace time.Duration) bool {
+	select {
+	case <-u.done:
+	case <-time.After(grace):
+	}
+	return u.complete.Load()
+}

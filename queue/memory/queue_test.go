@@ -1,0 +1,235 @@
+package memory
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/arkvory/sidecar/queue"
+	"github.com/arkvory/sidecar/queue/queuetest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// adapted gives the suite its interfaces: a nil *Grant becomes a nil interface.
+type adapted struct{ *Queue }
+
+func (a adapted) Admit(ask queue.Ask) (queuetest.Grant, queue.Verdict) {
+	return orNil(a.Queue.Admit(ask))
+}
+
+func (a adapted) Hold(ask queue.Ask, wait time.Duration, gone <-chan struct{}) (queuetest.Grant, queue.Verdict) {
+	return orNil(a.Queue.Hold(ask, wait, gone))
+}
+
+func orNil(g *Grant, v queue.Verdict) (queuetest.Grant, queue.Verdict) {
+	if g == nil {
+		return nil, v
+	}
+	return g, v
+}
+
+// fixture is a queue on a hand-moved clock, inside a synctest bubble.
+type fixture struct {
+	*Queue
+	mu    sync.Mutex
+	now   time.Duration
+	ended []queue.End
+}
+
+func newFixture(t *testing.T, policy queue.Policy, holdLimit int) *fixture {
+	t.Helper()
+	f := &fixture{}
+	q, err := New(policy, Options{
+		Clock:     func() time.Duration { f.mu.Lock(); defer f.mu.Unlock(); return f.now },
+		HoldLimit: holdLimit,
+		SessionEnded: func(e queue.End) {
+			f.mu.Lock()
+			defer f.mu.Unlock()
+			f.ended = append(f.ended, e)
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.Queue = q
+	return f
+}
+
+func (f *fixture) advance(d time.Duration) {
+	for d > 0 {
+		step := min(d, queue.TickEvery)
+		d -= step
+		f.mu.Lock()
+		f.now += step
+		now := f.now
+		f.mu.Unlock()
+		f.Tick(now)
+		synctest.Wait()
+	}
+}
+
+func (f *fixture) records() []queue.End {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.Clone(f.ended)
+}
+
+func TestQ19_Conformance(t *testing.T) {
+	queuetest.Run(t, func(t *testing.T, policy queue.Policy, holdLimit int, body func(*testing.T, queuetest.Subject)) {
+		synctest.Test(t, func(t *testing.T) {
+			f := newFixture(t, policy, holdLimit)
+			body(t, queuetest.Subject{Queue: adapted{f.Queue}, Advance: f.advance, Settle: synctest.Wait, Ended: f.records})
+			if err := f.CheckInvariants(); err != nil {
+				t.Error(err)
+			}
+			f.Close()
+			f.Close()
+			synctest.Wait()
+		})
+	})
+}
+
+func policy(slots int) queue.Policy {
+	p := queue.DefaultPolicy(slots)
+	p.Reserve, p.PerPrincipal, p.SessionMinBytes = 0, slots, 0
+	return p
+}
+
+func ask(principal, object string) queue.Ask {
+	return queue.Ask{Key: queue.Key{Principal: principal, Object: object}, Class: queue.Release, SizeBytes: 1 << 20}
+}
+
+func TestQ18_RunTicksUntilItsContextIsDone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q, err := New(policy(1), Options{HoldLimit: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 40*time.Second)
+		defer cancel()
+		g, _ := q.Admit(ask("p", "1"))
+		g.Finish(0, 1, true)
+		q.Run(ctx) // virtual time: the idle pause ends the session meanwhile
+		if snap := q.Snapshot(); snap.ActiveTotal() != 0 || snap.Paused != 1 {
+			t.Fatalf("after 40 s: %+v", snap)
+		}
+	})
+}
+
+func TestQ18_CloseEndsRunAndAnswersTheHeld(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q, err := New(policy(1), Options{HoldLimit: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		q.Admit(ask("p", "1"))
+		var wait sync.WaitGroup
+		wait.Go(func() { q.Run(context.Background()) })
+		wait.Go(func() {
+			if _, v := q.Hold(ask("q", "1"), time.Hour, nil); v.Outcome != queue.Draining {
+				t.Errorf("held request got %v", v.Outcome)
+			}
+		})
+		synctest.Wait()
+		q.Close()
+		wait.Wait()
+	})
+}
+
+// TestP6_GoneAtTheMomentOfTheGrantGivesTheSlotBack drives both ways of the race between a departing client and its turn.
+func TestP6_GoneAtTheMomentOfTheGrantGivesTheSlotBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t, policy(1), 4)
+		for range 200 {
+			g, v := f.Admit(ask("p", "1"))
+			if g == nil {
+				t.Fatalf("the slot is lost: %v", v.Outcome)
+			}
+			gone := make(chan struct{})
+			var wait sync.WaitGroup
+			wait.Go(func() {
+				if held, v := f.Hold(ask("q", "1"), time.Hour, gone); held != nil {
+					held.Abandon()
+				} else if v.Outcome != queue.Gone {
+					t.Errorf("held request got %v", v.Outcome)
+				}
+			})
+			synctest.Wait()
+			wait.Go(func() { close(gone) })
+			wait.Go(func() { g.Finish(0, 1<<20, true) })
+			wait.Wait()
+			f.Leave(ask("q", "1").Key)
+			if err := f.CheckInvariants(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
+}
+
+func TestQ18_ObserverMayCallTheQueue(t *testing.T) {
+	var q *Queue
+	called := false
+	q, err := New(policy(1), Options{SessionEnded: func(queue.End) { q.Snapshot(); called = true }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	g, _ := q.Admit(ask("p", "1"))
+	g.Finish(0, 1<<20, true)
+	if !called {
+		t.Fatal("the end was not reported")
+	}
+}
+
+func TestQ8_ProgressReachesTheRateOnTheTick(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t, policy(1), 0)
+		g, _ := f.Admit(ask("p", "1"))
+		for range 6 {
+			g.Progress(5000)
+			f.advance(queue.TickEvery)
+		}
+		if rate := f.Snapshot().RateBytesPerSecond; rate != 10000 {
+			t.Fatalf("measured %d bytes per second", rate)
+		}
+		g.Abandon()
+	})
+}
+
+func TestQ18_HotCallsDoNotAllocate(t *testing.T) {
+	q, err := New(policy(1), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	g, _ := q.Admit(ask("p", "1"))
+	waiting := ask("q", "1")
+	q.Admit(waiting)
+	for name, call := range map[string]func(){
+		"FreeSlot": func() { q.FreeSlot() }, "Progress": func() { g.Progress(1) }, "Admit of a waiting session": func() { q.Admit(waiting) },
+	} {
+		if n := testing.AllocsPerRun(100, call); n != 0 {
+			t.Errorf("%s allocates %v times", name, n)
+		}
+	}
+}
+
+func TestL2_NewRefusesWhatCannotWork(t *testing.T) {
+	if _, err := New(queue.Policy{}, Options{}); err == nil {
+		t.Error("an empty policy was taken")
+	}
+	if _, err := New(policy(1), Options{HoldLimit: -1}); err == nil {
+		t.Error("a negative hold limit was taken")
+	}
+}
+
+func BenchmarkFreeSlot(b *testing.B) {
+	q, _ := New(policy(1), Options{})
+	for b.Loop() {
+		q.FreeSlot()
+	}
+}

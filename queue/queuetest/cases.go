@@ -1,0 +1,296 @@
+package queuetest
+
+import (
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/arkvory/sidecar/queue"
+)
+
+var cases = []suiteCase{
+	{"Q2_SlotsAreNeverExceeded", 8, slots(2), slotsAreNeverExceeded},
+	{"Q10_WaitingClientsGetTheFacts", 8, slots(1), waitingClientsGetTheFacts},
+	{"Q7_HeldClientStartsWhenASlotFrees", 8, slots(1), heldClientStartsWhenASlotFrees},
+	{"Q11_HoldEndsAndThePlaceStays", 8, slots(1), holdEndsAndThePlaceStays},
+	{"Q11_HoldLimitAndZeroWaitAnswerAtOnce", 1, slots(1), holdLimitAnswersAtOnce},
+	{"Q11_HeldRequestFollowsThePolicy", 8, slots(1), heldRequestFollowsThePolicy},
+	{"Q1_HeldRangeTakesTheFreedPlace", 8, slots(1), heldRangeTakesTheFreedPlace},
+	{"P6_GoneClientLeavesItsHold", 8, slots(1), goneClientLeavesItsHold},
+	{"P6_AbandonFreesTheSlotAtOnce", 8, slots(1), abandonFreesTheSlot},
+	{"Q12_NoShow", 8, slots(1), noShow},
+	{"Q14_IdlePauseKeepsArrival", 8, slots(1), idlePauseKeepsArrival},
+	{"L1_Drain", 8, slots(1), drain},
+	{"Q19_EveryWayOutReturnsToZero", 8, slots(1), everyWayOut},
+	{"Q19_ConcurrentFleetCompletes", 64, slots(4), concurrentFleet},
+}
+
+func slotsAreNeverExceeded(t *testing.T, s Subject) {
+	if !s.Queue.FreeSlot() {
+		t.Fatal("an empty queue has no free slot")
+	}
+	a, _ := admit(t, s, queue.Admitted, ask("p", "1"))
+	admit(t, s, queue.Admitted, ask("p", "2"))
+	if s.Queue.FreeSlot() {
+		t.Fatal("a full queue has a free slot")
+	}
+	admit(t, s, queue.Queued, ask("p", "3"))
+	admit(t, s, queue.Admitted, ask("p", "1")) // the ranges of an active session need no slot
+	a.Finish(0, 1, true)
+	admit(t, s, queue.Queued, ask("p", "3")) // a running response still holds it
+}
+
+func waitingClientsGetTheFacts(t *testing.T, s Subject) {
+	admit(t, s, queue.Admitted, ask("p", "1"))
+	for i := range 3 {
+		_, v := admit(t, s, queue.Queued, ask(fmt.Sprint("q", i), "1"))
+		want := time.Duration(i+1) * time.Second // one file a second
+		if v.Position != i+1 || !v.EstimateKnown || (v.StartsIn-want).Abs() > 100*time.Millisecond || v.EarliestIn > v.StartsIn || v.LatestIn < v.StartsIn {
+			t.Fatalf("newcomer %d is told %+v", i, v)
+		}
+		if v.CheckIn != 2*time.Second || v.Class != queue.Release || v.Held {
+			t.Fatalf("newcomer %d is told %+v", i, v)
+		}
+	}
+	if snap := s.Queue.Snapshot(); snap.Waiting[queue.Release] != 3 || snap.Active[queue.Release] != 1 {
+		t.Fatalf("snapshot %+v", snap)
+	}
+}
+
+func heldClientStartsWhenASlotFrees(t *testing.T, s Subject) {
+	g, _ := admit(t, s, queue.Admitted, ask("p", "1"))
+	first := hold(s, ask("q", "1"), time.Minute, nil)
+	s.Advance(time.Second)
+	second := hold(s, ask("r", "1"), time.Minute, nil)
+	none(t, s, first)
+	g.Finish(0, size, true) // no tick: at once
+	a := got(t, s, first, queue.Admitted)
+	if !a.verdict.Held || a.verdict.Waited != time.Second {
+		t.Fatalf("verdict %+v", a.verdict)
+	}
+	none(t, s, second)
+	a.grant.Finish(0, size, true)
+	got(t, s, second, queue.Admitted).grant.Finish(0, size, true)
+	empty(t, s)
+}
+
+func holdEndsAndThePlaceStays(t *testing.T, s Subject) {
+	g, _ := admit(t, s, queue.Admitted, ask("p", "1"))
+	held := hold(s, ask("q", "1"), 10*time.Second, nil)
+	s.Advance(9 * time.Second)
+	none(t, s, held)
+	s.Advance(time.Second)
+	a := got(t, s, held, queue.Queued)
+	if !a.verdict.Held || a.verdict.Position != 1 || a.verdict.CheckIn <= 0 || a.verdict.Waited != 10*time.Second {
+		t.Fatalf("verdict %+v", a.verdict)
+	}
+	admit(t, s, queue.Queued, ask("r", "1"))
+	if _, v := admit(t, s, queue.Queued, ask("q", "1")); v.Position != 1 || v.Waited != 10*time.Second {
+		t.Fatalf("came back to %+v", v)
+	}
+	g.Finish(0, size, true)
+	admit(t, s, queue.Admitted, ask("q", "1"))
+}
+
+func holdLimitAnswersAtOnce(t *testing.T, s Subject) {
+	admit(t, s, queue.Admitted, ask("p", "1"))
+	first := hold(s, ask("q", "1"), time.Minute, nil)
+	if a := got(t, s, hold(s, ask("r", "1"), time.Minute, nil), queue.Queued); a.verdict.Held {
+		t.Fatal("held beyond the limit")
+	}
+	if a := got(t, s, hold(s, ask("q", "2"), 0, nil), queue.Queued); a.verdict.Held {
+		t.Fatal("held for no time")
+	}
+	none(t, s, first)
+	s.Queue.Drain()
+	got(t, s, first, queue.Draining)
+}
+
+func heldRequestFollowsThePolicy(t *testing.T, s Subject) {
+	g, _ := admit(t, s, queue.Admitted, ask("p", "1"))
+	p := slots(1)()
+	held := hold(s, ask("q", "1"), time.Minute, nil)
+	p.SessionMinBytes = size
+	if err := s.Queue.Configure(p); err != nil {
+		t.Fatal(err)
+	}
+	got(t, s, held, queue.PerRequest)
+	p.SessionMinBytes = 0
+	if err := s.Queue.Configure(p); err != nil {
+		t.Fatal(err)
+	}
+	held = hold(s, ask("q", "1"), time.Minute, nil)
+	p.Strategy = queue.Shared
+	if err := s.Queue.Configure(p); err != nil {
+		t.Fatal(err)
+	}
+	got(t, s, held, queue.PerRequest)
+	if s.Queue.Snapshot().ActiveTotal() != 1 {
+		t.Fatal("the active session lost its slot")
+	}
+	p.Sessions = 0
+	if err := s.Queue.Configure(p); err == nil {
+		t.Fatal("an impossible policy was taken")
+	}
+	g.Finish(0, size, true)
+	empty(t, s)
+}
+
+func heldRangeTakesTheFreedPlace(t *testing.T, s Subject) {
+	var grants []Grant
+	for range 4 {
+		g, _ := admit(t, s, queue.Admitted, ask("p", "1"))
+		grants = append(grants, g)
+	}
+	admit(t, s, queue.RangesBusy, ask("p", "1"))
+	over := hold(s, ask("p", "1"), time.Second, nil)
+	s.Advance(time.Second)
+	got(t, s, over, queue.RangesBusy)
+	held := hold(s, ask("p", "1"), time.Minute, nil)
+	none(t, s, held)
+	grants[0].Finish(0, 1, true)
+	got(t, s, held, queue.Admitted).grant.Finish(0, 1, true)
+	for _, g := range grants[1:] {
+		g.Finish(0, size, true)
+	}
+	empty(t, s)
+}
+
+func goneClientLeavesItsHold(t *testing.T, s Subject) {
+	g, _ := admit(t, s, queue.Admitted, ask("p", "1"))
+	gone := make(chan struct{})
+	held := hold(s, ask("q", "1"), time.Minute, gone)
+	close(gone)
+	got(t, s, held, queue.Gone)
+	if snap := s.Queue.Snapshot(); snap.Held != 0 || snap.WaitingTotal() != 1 {
+		t.Fatalf("%d held, %d waiting: the place should stay for the client's return", snap.Held, snap.WaitingTotal())
+	}
+	s.Advance(time.Minute)
+	if s.Queue.Snapshot().WaitingTotal() != 0 {
+		t.Fatal("the place of a client that never returned stays")
+	}
+	g.Finish(0, size, true)
+	empty(t, s)
+}
+
+func abandonFreesTheSlot(t *testing.T, s Subject) {
+	g, _ := admit(t, s, queue.Admitted, ask("p", "1"))
+	held := hold(s, ask("q", "1"), time.Minute, nil)
+	g.Progress(100)
+	g.Abandon()
+	g.Finish(0, size, true) // after the end: nothing
+	got(t, s, held, queue.Admitted).grant.Finish(0, size, true)
+	empty(t, s)
+	ended := s.Ended()
+	if len(ended) != 2 || ended[0].Reason != queue.ReasonCancelled || ended[0].Bytes != 100 || !ended[0].Started || ended[1].Reason != queue.ReasonCompleted {
+		t.Fatalf("ended %+v", ended)
+	}
+}
+
+func noShow(t *testing.T, s Subject) {
+	admit(t, s, queue.Admitted, ask("p", "1"))
+	admit(t, s, queue.Queued, ask("q", "1"))
+	s.Advance(17 * time.Second)
+	if s.Queue.Snapshot().WaitingTotal() != 1 {
+		t.Fatal("dropped early")
+	}
+	s.Advance(2 * time.Second)
+	if ended := s.Ended(); len(ended) != 1 || ended[0].Reason != queue.ReasonNoShow || ended[0].Started {
+		t.Fatalf("ended %+v", ended)
+	}
+}
+
+func idlePauseKeepsArrival(t *testing.T, s Subject) {
+	g, _ := admit(t, s, queue.Admitted, ask("p", "1"))
+	g.Finish(0, size/2, true)
+	s.Advance(30*time.Second + time.Second)
+	if ended := s.Ended(); len(ended) != 1 || ended[0].Reason != queue.ReasonIdle {
+		t.Fatalf("ended %+v", ended)
+	}
+	admit(t, s, queue.Admitted, ask("q", "1"))
+	admit(t, s, queue.Queued, ask("r", "1"))
+	half := ask("p", "1")
+	half.Range = queue.OpenFrom(size / 2)
+	if _, v := admit(t, s, queue.Queued, half); v.Position != 1 {
+		t.Fatalf("rejoined at position %d", v.Position)
+	}
+}
+
+func drain(t *testing.T, s Subject) {
+	g, _ := admit(t, s, queue.Admitted, ask("p", "1"))
+	held := hold(s, ask("q", "1"), time.Minute, nil)
+	s.Queue.Drain()
+	if a := got(t, s, held, queue.Draining); a.verdict.CheckIn != 2*time.Second {
+		t.Fatalf("verdict %+v", a.verdict)
+	}
+	admit(t, s, queue.Draining, ask("r", "1"))
+	g2, _ := admit(t, s, queue.Admitted, ask("p", "1"))
+	if s.Queue.FreeSlot() {
+		t.Fatal("a draining queue offers slots")
+	}
+	g.Finish(0, size, true)
+	g2.Finish(0, size, true)
+	empty(t, s)
+}
+
+func everyWayOut(t *testing.T, s Subject) {
+	type way struct {
+		name   string
+		reason queue.Reason
+		out    func(g Grant, a queue.Ask)
+	}
+	for i, w := range []way{
+		{"end of response", queue.ReasonCompleted, func(g Grant, _ queue.Ask) { g.Finish(0, size, true) }},
+		{"error", queue.ReasonIdle, func(g Grant, _ queue.Ask) { g.Finish(0, 10, false); s.Advance(31 * time.Second) }},
+		{"client left", queue.ReasonCancelled, func(g Grant, _ queue.Ask) { g.Abandon() }},
+		{"cancel", queue.ReasonCancelled, func(g Grant, a queue.Ask) { s.Queue.Leave(a.Key); g.Finish(0, 10, false) }},
+	} {
+		a := ask(fmt.Sprint("p", i), "1")
+		g, _ := admit(t, s, queue.Admitted, a)
+		w.out(g, a)
+		empty(t, s)
+		if ended := s.Ended(); len(ended) != i+1 || ended[i].Reason != w.reason {
+			t.Fatalf("%s: ended %+v", w.name, ended)
+		}
+	}
+}
+
+func concurrentFleet(t *testing.T, s Subject) {
+	const fleet = 40
+	var now, peak, done atomic.Int64
+	var all sync.WaitGroup
+	for i := range fleet {
+		all.Go(func() {
+			g, v := s.Queue.Hold(ask(fmt.Sprint("p", i%5), fmt.Sprint(i)), time.Hour, nil)
+			if v.Outcome != queue.Admitted {
+				t.Errorf("client %d got %v", i, v.Outcome)
+				return
+			}
+			for n := now.Add(1); ; {
+				old := peak.Load()
+				if n <= old || peak.CompareAndSwap(old, n) {
+					break
+				}
+			}
+			g.Progress(size)
+			now.Add(-1)
+			g.Finish(0, size, true)
+			g.Finish(0, size, true)
+			done.Add(1)
+		})
+	}
+	all.Wait()
+	if done.Load() != fleet || peak.Load() > 4 {
+		t.Fatalf("%d of %d done, %d at once on 4 slots", done.Load(), fleet, peak.Load())
+	}
+	empty(t, s)
+	var bytes int64
+	for _, e := range s.Ended() {
+		bytes += e.Bytes
+	}
+	if bytes != fleet*size {
+		t.Fatalf("%d bytes recorded, want %d", bytes, fleet*size)
+	}
+}

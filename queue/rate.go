@@ -1,0 +1,53 @@
+package queue
+
+import "time"
+
+// rateSamples is how many one-second samples make the measured minute.
+const rateSamples = 60
+
+// rateMeter measures delivered bytes per second. A sample is closed by the first event at least a second after its
+// start and divided by its real length, so a late tick makes no false peak.
+type rateMeter struct {
+	since   time.Duration // start of the open sample
+	bytes   int64
+	samples [rateSamples]rateSample
+	next    int
+}
+
+type rateSample struct {
+	at             time.Duration // end of the sample
+	bytesPerSecond int64
+}
+
+func (m *rateMeter) add(now time.Duration, bytes int64) {
+	m.bytes += bytes
+	m.roll(now)
+}
+
+func (m *rateMeter) roll(now time.Duration) {
+	length := now - m.since
+	if length < time.Second {
+		return
+	}
+	if m.bytes > 0 {
+		m.samples[m.next] = rateSample{now, int64(float64(m.bytes) / length.Seconds())}
+		m.next = (m.next + 1) % rateSamples
+	}
+	m.since, m.bytes = now, 0
+}
+
+// measured returns the peak and the mean of the samples with bytes in the last minute; 0 without any.
+func (m *rateMeter) measured(now time.Duration) (peak, mean float64) {
+	var sum, count float64
+	for _, sample := range m.samples {
+		if sample.bytesPerSecond == 0 || now-sample.at > time.Minute {
+			continue
+		}
+		rate := float64(sample.bytesPerSecond)
+		peak, sum, count = max(peak, rate), sum+rate, count+1
+	}
+	if count == 0 {
+		return 0, 0
+	}
+	return peak, sum / count
+}
