@@ -5,6 +5,7 @@ import (
 	"github.com/arkvory/sidecar/proxy/telemetry"
 	"github.com/arkvory/sidecar/proxy/wire"
 	"github.com/arkvory/sidecar/queue"
+	"github.com/arkvory/sidecar/queue/memory"
 )
 
 // download tells the story of a GET: describe the object, claim what it needs (a session's slot, a place, or nothing), relay, give back.
@@ -205,10 +206,14 @@ func (x *exchange) rangeAsked() queue.RangeAsk {
 // claim gets the session's slot, waiting for it where the client bears that. False: the client has its answer.
 func (x *exchange) claim(f object.Facts) bool {
 	a := x.askFor(f)
-	grant, verdict := x.p.queue.Admit(a)
-	if verdict.Outcome == queue.RangesBusy || verdict.Outcome == queue.Queued && !a.Protocol {
-		x.match()
-		grant, verdict = x.p.queue.Hold(a, min(x.p.set.Hold, x.profile.HoldLimit), x.c.Gone())
+	x.match()
+	hold := min(x.p.set.Hold, x.profile.HoldLimit)
+	grant, verdict := (*memory.Grant)(nil), queue.Verdict{}
+	if a.Protocol { // it is told its place at once; only a place for one more response is waited for
+		grant, verdict = x.p.queue.Admit(a)
+	}
+	if !a.Protocol || verdict.Outcome == queue.RangesBusy {
+		grant, verdict = x.p.queue.Hold(a, hold, x.c.Gone())
 	}
 	switch verdict.Outcome {
 	case queue.Admitted:

@@ -200,6 +200,9 @@ func (x *exchange) try(pool *upstream.Pool, a ask, body, whole, fresh bool) erro
 		err = x.finalHead(body)
 	}
 	x.c.Await(0)
+	if x.upload != nil {
+		x.upload.answer()
+	}
 	if err == nil {
 		if body && whole {
 			x.c.Skip(int(req(x).ContentLength))

@@ -130,11 +130,19 @@ func New(set Settings) (*Proxy, error) {
 	if err != nil {
 		return nil, err
 	}
+	wired := make(chan struct{}) // the watcher ticks from New on
 	p.front = front.New(front.Settings{
 		MaxConnections: set.MaxConnections, MaxHeaderBytes: set.MaxHeaderBytes, HeaderTimeout: set.HeaderTimeout, IdleTimeout: set.ClientIdle,
 		StallTimeout: set.StallTimeout, TLS: set.TLS,
-		OnTick: func(time.Duration) { p.tick(clock()) },
+		OnTick: func(time.Duration) {
+			select {
+			case <-wired:
+				p.tick(clock())
+			default:
+			}
+		},
 	}, p)
+	close(wired)
 	ctx, cancel := context.WithCancel(context.Background())
 	p.cancel = cancel
 	p.ticks.Add(1)
@@ -188,6 +196,8 @@ const filesEvery = 2 * time.Second
 
 // tick runs on the watcher's goroutine.
 func (p *Proxy) tick(now time.Duration) {
+	p.metrics.ConnectionsAccepted.Set(uint64(p.front.Accepted()))
+	p.metrics.ConnectionsRefused.Set(uint64(p.front.Refused()))
 	p.up.Tick(now)
 	p.down.Tick(now)
 	coarse := p.front.Clock().Load()

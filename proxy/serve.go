@@ -149,7 +149,8 @@ func (x *exchange) relayResponse() {
 		}
 	}
 	x.out = x.appendResponse(x.out[:0], fr)
-	closes := resp.Close || fr == frameNone && !x.isHead && resp.ContentLength > 0
+	closes := resp.Close || resp.Status == 204 && resp.ContentLength > 0
+	refused := resp.Status >= 400
 	err := x.sendBody(fr)
 	if err != nil {
 		x.broken(err)
@@ -164,8 +165,11 @@ func (x *exchange) relayResponse() {
 		return
 	}
 	x.c.Bind(nil)
-	if x.upload != nil {
-		x.upload.stop()
+	if u := x.upload; u != nil {
+		if refused {
+			u.stop()
+		}
+		<-u.done // a success that came early may still need the body; the sender's idle time bounds this
 	}
 	x.w.Discard(telemetry.DiscardClosed)
 	x.w = nil

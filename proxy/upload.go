@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -25,6 +26,9 @@ type uploader struct {
 	sourceErr error
 	sinkErr   error
 	bytes     int64
+
+	mu       sync.Mutex // guards answered
+	answered bool       // the response's head is there: its time is no longer limited
 }
 
 // startUpload begins to send the body of the request whose head was already sent.
@@ -64,13 +68,25 @@ func (u *uploader) run(length int64) {
 	switch e := err.(type) {
 	case nil:
 		u.complete.Store(true)
-		u.c.Await(u.x.p.set.ResponseTimeout)
+		u.mu.Lock()
+		if !u.answered {
+			u.c.Await(u.x.p.set.ResponseTimeout)
+		}
+		u.mu.Unlock()
 	case *relay.SinkError:
 		u.sinkErr = e
 	default:
 		u.sourceErr = err
 		u.w.Interrupt() // the response will not come: wake the exchange
 	}
+}
+
+// answer notes that the response's head was read.
+func (u *uploader) answer() {
+	u.mu.Lock()
+	u.answered = true
+	u.c.Await(0)
+	u.mu.Unlock()
 }
 
 // stop ends the upload if it still runs and waits for its goroutine.

@@ -117,6 +117,7 @@ type Verdict struct {
 	Class    Class         // applied class of the session (before aging); of the request when there is no session
 	Held     bool          // a Queued or RangesBusy request is, or was, held; false: it was not worth or not possible to
 	Position int           // place in the order, from 1; 0 when not Queued
+	Started  bool          // Admitted: this is the response that took the slot, once a stay; Waited is then its whole wait
 	Waited   time.Duration // time this session has waited for the slot so far, or waited for the one it has
 
 	// Estimate of the start; valid only while EstimateKnown: without any measured or configured rate there is none.

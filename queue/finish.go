@@ -89,7 +89,9 @@ func (s *Scheduler) settleActive(ses *session) {
 }
 
 func (s *Scheduler) admittedVerdict(ses *session) Verdict {
-	return Verdict{Outcome: Admitted, Class: ses.class, Waited: ses.wait, Arrival: ses.arrival}
+	started := !ses.announced
+	ses.announced = true
+	return Verdict{Outcome: Admitted, Class: ses.class, Started: started, Waited: ses.wait, Arrival: ses.arrival}
 }
 
 func (s *Scheduler) answer(w *Waiter, r *Response, v Verdict) {

@@ -295,6 +295,7 @@ func (s *Scheduler) admit(now time.Duration, ses *session) {
 	ses.wait = now - ses.since
 	s.unwait(now, ses)
 	ses.state, ses.since, ses.bytes, ses.openBytes = active, now, 0, 0
+	ses.announced = false
 	ses.activeIndex = len(s.active)
 	s.active = append(s.active, ses)
 	s.byClass[active][ses.class]++

@@ -104,6 +104,72 @@ func TestQ3_OneSessionPrincipalsAreServedByArrival(t *testing.T) {
 	}
 }
 
+func TestQ3_TheTurnOfAVanishedSessionGoesToTheNextOfItsPrincipal(t *testing.T) {
+	h := newHarness(t, testPolicy(1))
+	h.want(Admitted, askOf("first", "o"))
+	for _, object := range []string{"0", "1", "2"} {
+		h.hold(askOf("a", object))
+		h.hold(askOf("b", object))
+	}
+	h.s.Leave(h.now, Key{"a", "1", "c"})
+	h.tick(TickEvery)
+	if ahead, _ := h.s.place(h.s.sessions[Key{"a", "2", "c"}], false); ahead != 3 && ahead != 2 {
+		t.Fatalf("%d ahead of the second session of a, want it to have the second turn", ahead)
+	}
+	if len(h.s.repairs) != 0 {
+		t.Fatal("a tick leaves lanes with gaps")
+	}
+}
+
+func TestQ3_ANewPrincipalEarnsNothingByItsAbsence(t *testing.T) {
+	h := newHarness(t, testPolicy(1))
+	r, _ := h.want(Admitted, askOf("first", "o"))
+	for i := range 30 {
+		h.hold(askOf("old", name("o", i)))
+	}
+	h.now += time.Second
+	h.starts(r, 10)
+	for i := range 5 {
+		h.hold(askOf("new", name("o", i)))
+	}
+	var turns []string
+	for ahead := range 10 { // they alternate from the first turn on
+		var at *session
+		for _, ses := range h.s.sessions {
+			if n, _ := h.s.place(ses, false); ses.state == waiting && n == ahead {
+				at = ses
+			}
+		}
+		turns = append(turns, at.principal.name)
+	}
+	if err := fairTurns(turns, 2); err != nil {
+		t.Fatalf("%v: %v", turns, err)
+	}
+}
+
+func TestQ5_AgingCountsEarlierWaits(t *testing.T) {
+	p := testPolicy(1)
+	p.AgingEvery = time.Minute
+	h := newHarness(t, p)
+	first, _ := h.want(Admitted, askOf("first", "o"))
+	h.hold(askOf("p", "o").in(Background))
+	h.tick(40 * time.Second)
+	h.finish(first, 0, 100*mib, true)
+	h.s.Abandon(h.now, h.s.TakeSettled()[0].Response)
+	h.want(Admitted, askOf("second", "o"))
+	h.tick(5 * time.Minute) // remembered, not waiting
+	h.hold(askOf("p", "o").in(Background))
+	for _, step := range []struct {
+		after time.Duration
+		want  Class
+	}{{19 * time.Second, Background}, {time.Second, Bulk}} {
+		h.tick(step.after)
+		if got := h.s.sessions[Key{"p", "o", "c"}].lifted; got != step.want {
+			t.Fatalf("after 40 s and %v it waits as %v, want %v", step.after, got, step.want)
+		}
+	}
+}
+
 func TestQ5_AgingLiftsAClassButNotAboveRelease(t *testing.T) {
 	p := testPolicy(1)
 	p.AgingEvery = time.Minute

@@ -34,6 +34,7 @@ type session struct {
 	state     state
 	protocol  bool
 	marked    mark
+	announced bool  // the response that took the slot was handed out
 	leaving   bool  // ends as cancelled with its last response
 	charged   *lane // lane that paid a turn for its slot; given back when the session rejoins after a pause
 	size      int64

@@ -313,9 +313,10 @@ func TestL1_DrainAnswersWaitingAndLetsActiveGoOn(t *testing.T) {
 		t.Fatalf("settled %+v", got)
 	}
 	h.want(Draining, askOf("z", "o"))
-	h.want(Admitted, askOf("p", "o").bytes(Bounded(1, 2)))
+	second, _ := h.want(Admitted, askOf("p", "o").bytes(Bounded(1, 2)))
 	h.finish(r, 0, 100*mib, true)
-	if h.s.FreeSlot() {
+	h.finish(second, 1, 3, true)
+	if snap := h.snap(); snap.ActiveTotal() != 0 || h.s.FreeSlot() {
 		t.Fatal("a draining queue offers slots")
 	}
 }

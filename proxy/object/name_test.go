@@ -56,6 +56,7 @@ func TestI1_ALinkIsNamedByItsSignatureWhateverTheOrder(t *testing.T) {
 	links := []string{
 		"/k?Expires=1&AWSAccessKeyId=AK&Signature=a%2Bb%3D",
 		"/k?Signature=a%2bb%3d&AWSAccessKeyId=AK&Expires=1",
+		"/k?Signature&AWSAccessKeyId=AK&Expires=1&Signature=a%2Bb%3D",
 		"/k?Signature=a+b=&AWSAccessKeyId=AK&Expires=1&Signature=other",
 	}
 	for _, l := range links {

@@ -13,8 +13,8 @@
 //	Browser       whether the request is a navigation of a browser, which gets a page
 //
 // The hold in force is the smaller of HoldLimit and the configured hold. Clients are told apart by the product at the start of
-// User-Agent, without regard to case. A wrong match costs comfort, never correctness, so an agent that lies harms itself only. A
-// request with Arkvory-Download-Id is a protocol client, whatever its agent: it gets 503 with our JSON.
+// User-Agent, without regard to case. A wrong match costs comfort, never correctness, so a client that lies harms itself only. A
+// request with Arkvory-Download-Id is a protocol client, whatever its User-Agent: it gets 503 with our JSON.
 //
 // # Steering requests
 //
@@ -29,7 +29,7 @@
 //
 //	clients:
 //	  - name: corp-fetch        # 1..32 of a-z 0-9 . _ -; a metric label
-//	    agent: CorpFetch/       # start of User-Agent, 1..128 bytes, any case
+//	    userAgent: CorpFetch/   # start of User-Agent, 1..128 bytes, any case
 //	    holdSeconds: 10         # 0..25, default 25
 //	    refuseStatus: 503       # 503 or 429, default 503
 //	    body: plain             # plain, oci or lfs; default by the path, see Match
@@ -45,7 +45,7 @@
 //
 // # Decisions
 //
-// Regular expressions over agents were rejected: a prefix of the product token tells all measured clients apart, costs some
-// nanoseconds and cannot be written wrongly. One table for all origins, not one per origin type: the agent decides how a client behaves,
+// Regular expressions over User-Agent were rejected: a prefix of the product token tells all measured clients apart, costs some
+// nanoseconds and cannot be written wrongly. One table for all origins, not one per origin type: the client decides how a client behaves,
 // not what it talks to.
 package profile

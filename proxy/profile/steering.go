@@ -115,7 +115,7 @@ func indexName(last []byte, name string) bool {
 	return false
 }
 
-// npm knows packuments: by the media type that asks for one, by the agents of npm and its kin, and by the escaped slash of a scope.
+// npm knows packuments: by the media type that asks for one, by the User-Agent of npm and its kin, and by the escaped slash of a scope.
 func npm(h *wire.Head, path []byte) bool {
 	if hasSuffix(path, ".tgz") || hasSuffix(path, ".tar.gz") {
 		return false
@@ -123,9 +123,9 @@ func npm(h *wire.Head, path []byte) bool {
 	if containsFold(h.Get(wire.Accept), "application/vnd.npm.install-v1+json") {
 		return true
 	}
-	agent := h.Get(wire.UserAgent)
+	userAgent := h.Get(wire.UserAgent)
 	for _, n := range [...]string{"npm/", "yarn/", "pnpm/", "bun/"} {
-		if hasFold(agent, n) {
+		if hasFold(userAgent, n) {
 			return true
 		}
 	}

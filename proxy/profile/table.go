@@ -41,14 +41,14 @@ type Profile struct {
 
 // row is one line of the table.
 type row struct {
-	agent   string // lower case
-	profile Profile
-	byPath  bool // the body follows the path when nothing else decides it
-	browser bool // the file decides Browser, not the look of the request
+	userAgent string // lower case
+	profile   Profile
+	byPath    bool // the body follows the path when nothing else decides it
+	browser   bool // the file decides Browser, not the look of the request
 }
 
-func builtin(name, agent string, hold time.Duration, status int, body BodyKind) row {
-	return row{agent: agent, profile: Profile{Name: name, HoldLimit: hold, RefuseStatus: status, Body: body}, byPath: body == Plain}
+func builtin(name, userAgent string, hold time.Duration, status int, body BodyKind) row {
+	return row{userAgent: userAgent, profile: Profile{Name: name, HoldLimit: hold, RefuseStatus: status, Body: body}, byPath: body == Plain}
 }
 
 // builtins are the measured clients that need something else than the default, or a name of their own in metrics.
@@ -94,7 +94,7 @@ var (
 	protocol = Profile{Name: "protocol", HoldLimit: MaxHold, RefuseStatus: 503, Body: Plain}
 )
 
-// rows is an immutable table, indexed by the first byte of the agent in lower case.
+// rows is an immutable table, indexed by the first byte of User-Agent in lower case.
 type rows struct {
 	first [128][]row
 }
@@ -103,17 +103,17 @@ func newRows(file []row) *rows {
 	t := &rows{}
 	for _, list := range [][]row{file, builtins} {
 		for _, r := range list {
-			t.first[r.agent[0]] = append(t.first[r.agent[0]], r)
+			t.first[r.userAgent[0]] = append(t.first[r.userAgent[0]], r)
 		}
 	}
 	return t
 }
 
-func (t *rows) find(agent []byte) *row {
-	if len(agent) == 0 {
+func (t *rows) find(userAgent []byte) *row {
+	if len(userAgent) == 0 {
 		return &other
 	}
-	c := agent[0]
+	c := userAgent[0]
 	if c >= 'A' && c <= 'Z' {
 		c += 'a' - 'A'
 	}
@@ -122,7 +122,7 @@ func (t *rows) find(agent []byte) *row {
 	}
 	list := t.first[c]
 	for i := range list {
-		if r := &list[i]; len(agent) >= len(r.agent) && wire.EqualFold(agent[:len(r.agent)], r.agent) {
+		if r := &list[i]; len(userAgent) >= len(r.userAgent) && wire.EqualFold(userAgent[:len(r.userAgent)], r.userAgent) {
 			return r
 		}
 	}
@@ -157,15 +157,15 @@ func (t *Table) Reload() error { return t.file.Reload() }
 // Problem returns what is wrong with the file as it stands, "" when it is in force.
 func (t *Table) Problem() string { return t.file.Problem() }
 
-// Match returns the profile of a request. The form of the body follows the agent; for agents without a form of their own it follows
+// Match returns the profile of a request. The form of the body follows User-Agent; for clients without a form of their own it follows
 // the request: OCI under /v2/, git-lfs where the request speaks its media type or path, else plain. It allocates nothing.
 func (t *Table) Match(h *wire.Head) Profile {
-	var agent, accept, fetchMode []byte
+	var userAgent, accept, fetchMode []byte
 	for _, f := range h.Fields {
 		switch f.ID {
 		case wire.UserAgent:
-			if agent == nil {
-				agent = h.Value(f)
+			if userAgent == nil {
+				userAgent = h.Value(f)
 			}
 		case wire.Accept:
 			if accept == nil {
@@ -181,13 +181,13 @@ func (t *Table) Match(h *wire.Head) Profile {
 			}
 		}
 	}
-	r := t.file.Load().find(agent)
+	r := t.file.Load().find(userAgent)
 	p := r.profile
 	if r.byPath {
 		p.Body = bodyOf(h, accept)
 	}
 	if !r.browser {
-		p.Browser = hasFold(agent, "mozilla/") && navigates(h, accept, fetchMode)
+		p.Browser = hasFold(userAgent, "mozilla/") && navigates(h, accept, fetchMode)
 	} else if p.Browser {
 		p.Browser = string(h.Method) == "GET"
 	}
@@ -233,13 +233,13 @@ func parseRows(text []byte) (*rows, error) {
 		return nil, f.Err()
 	}
 	var file []row
-	agents := map[string]int{}
+	userAgents := map[string]int{}
 	for _, n := range items {
 		if r, ok := parseRow(n, &f); ok {
-			if at, twice := agents[r.agent]; twice {
-				f.Addf(n.Line, "the same agent is given on line %d already", at)
+			if at, twice := userAgents[r.userAgent]; twice {
+				f.Addf(n.Line, "the same userAgent is given on line %d already", at)
 			}
-			agents[r.agent] = n.Line
+			userAgents[r.userAgent] = n.Line
 			file = append(file, r)
 		}
 	}
@@ -250,7 +250,7 @@ func parseRows(text []byte) (*rows, error) {
 }
 
 func parseRow(n rulefile.Node, f *rulefile.Faults) (row, bool) {
-	if !n.Only(f, "a client", "name", "agent", "holdSeconds", "refuseStatus", "body", "browser") {
+	if !n.Only(f, "a client", "name", "userAgent", "holdSeconds", "refuseStatus", "body", "browser") {
 		return row{}, false
 	}
 	r := builtin("", "", MaxHold, 503, Plain)
@@ -259,12 +259,12 @@ func parseRow(n rulefile.Node, f *rulefile.Faults) (row, bool) {
 		f.Addf(n.Line, "a client needs a name of 1 to 32 characters a-z 0-9 . _ -, such as corp-fetch")
 	}
 	r.profile.Name = name
-	agent, _ := n.String(f, "agent")
-	if !validAgent(agent) {
-		f.Addf(n.Line, "a client needs an agent of 1 to 128 printable ASCII characters, the start of its User-Agent such as CorpFetch/")
+	userAgent, _ := n.String(f, "userAgent")
+	if !validUserAgent(userAgent) {
+		f.Addf(n.Line, "a client needs a userAgent of 1 to 128 printable ASCII characters, the start of its User-Agent such as CorpFetch/")
 		return row{}, false
 	}
-	r.agent = strings.ToLower(agent)
+	r.userAgent = strings.ToLower(userAgent)
 	if v, ok := n.Int(f, "holdSeconds", 0, int(MaxHold/time.Second)); ok {
 		r.profile.HoldLimit = time.Duration(v) * time.Second
 	}
@@ -307,7 +307,7 @@ func validName(s string) bool {
 	return true
 }
 
-func validAgent(s string) bool {
+func validUserAgent(s string) bool {
 	if s == "" || len(s) > 128 || s[0] == ' ' {
 		return false
 	}

@@ -226,6 +226,9 @@ func (h *Head) trailerFields() error {
 		for f.value < f.valueEnd && (h.Raw[f.value] == ' ' || h.Raw[f.value] == '\t') {
 			f.value++
 		}
+		for f.valueEnd > f.value && (h.Raw[f.valueEnd-1] == ' ' || h.Raw[f.valueEnd-1] == '\t') {
+			f.valueEnd--
+		}
 		switch f.ID {
 		case ContentLength, TransferEncoding, Host:
 			return bad("a trailer has no framing or routing field")

@@ -137,7 +137,7 @@ func HasToken(v []byte, token string) bool {
 var (
 	tokenByte [256]bool // RFC 9110 section 5.6.2
 	valueByte [256]bool // RFC 9110 section 5.5: VCHAR, SP, HTAB, obs-text
-	hostByte  [256]bool // RFC 3986 section 3.2.2, without user information
+	hostByte  [256]bool // reg-name of RFC 3986 section 3.2.2
 	lower     [256]byte
 )
 
@@ -155,46 +155,46 @@ func init() {
 	for _, c := range "!#$%&'*+-.^_`|~" {
 		tokenByte[c] = true
 	}
-	for _, c := range "-._~!$&'()*+,;=%:[]" {
+	for _, c := range "-._~!$&'()*+,;=%" {
 		hostByte[c] = true
 	}
 }
 
-// validAuthority holds Host to the bytes of uri-host [":" port]. An empty value is legal (RFC 9112 section 3.2).
+// validAuthority holds Host to uri-host [":" port]. An empty value is legal (RFC 9112 section 3.2). Of bracketed literals only IPv6
+// addresses are taken, without a zone, which has no meaning for another machine.
 func validAuthority(v []byte) bool {
-	for _, c := range v {
-		if !hostByte[c] {
-			return false
-		}
-	}
 	if len(v) > 255+6 {
 		return false
 	}
-	// a port is digits after the last colon, unless that colon is inside an IPv6 literal
-	for i := len(v) - 1; i >= 0; i-- {
-		switch c := v[i]; {
-		case c == ']':
-			return v[0] == '['
-		case c == ':':
-			if i == 0 {
-				return false
+	i := 0
+	if len(v) > 0 && v[0] == '[' {
+		colons := 0
+		for i = 1; i < len(v) && (hexDigit(v[i]) >= 0 || v[i] == ':' || v[i] == '.'); i++ {
+			if v[i] == ':' {
+				colons++
 			}
-			if v[0] == '[' {
-				return v[i-1] == ']'
-			}
-			for _, d := range v[:i] {
-				if d == ':' || d == '[' || d == ']' {
-					return false
-				}
-			}
-			return true
-		case c < '0' || c > '9':
-			for _, d := range v {
-				if d == ':' || d == '[' || d == ']' {
-					return false
-				}
-			}
-			return true
+		}
+		if colons < 2 || i == len(v) || v[i] != ']' {
+			return false
+		}
+		i++
+	} else {
+		for i < len(v) && hostByte[v[i]] {
+			i++
+		}
+		if i == 0 {
+			return len(v) == 0
+		}
+	}
+	if i == len(v) {
+		return true
+	}
+	if v[i] != ':' {
+		return false
+	}
+	for _, c := range v[i+1:] {
+		if c < '0' || c > '9' {
+			return false
 		}
 	}
 	return true

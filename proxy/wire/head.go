@@ -47,7 +47,8 @@ type Head struct {
 	Close, KeepAlive, Upgrade bool
 	// Expect100: the request says Expect: 100-continue (in any case of letters).
 	Expect100 bool
-	// LengthAndChunked: a response carried both (the length was dropped); its connection must not be used again.
+	// LengthAndChunked: a response carried both (the length was dropped), or was chunked under HTTP/1.0; its connection must not
+	// be used again.
 	LengthAndChunked bool
 	// Authority is the Host value, or the authority of an absolute-form target, which wins (RFC 9112 section 3.2.2).
 	Authority []byte
@@ -126,8 +127,8 @@ func headEnd(b []byte, from int, strict bool) int {
 // earlier call that returned ErrNeedMore had seen. Errors: ErrNeedMore, *Error.
 func (h *Head) ParseRequest(b []byte, searched int) (int, error) {
 	skip := 0
-	for skip < len(b) && skip < 4 && (b[skip] == '\r' || b[skip] == '\n') { // RFC 9112 section 2.2: empty lines before a request
-		skip++
+	for skip < 4 && skip+1 < len(b) && b[skip] == '\r' && b[skip+1] == '\n' { // RFC 9112 section 2.2: empty lines before a request
+		skip += 2
 	}
 	if skip > 0 && searched > skip {
 		searched -= skip
@@ -317,7 +318,9 @@ func (h *Head) fields(off int, strict bool) error {
 			}
 		}
 	}
-	h.markDropped()
+	if !h.markDropped() {
+		return bad("Connection names few fields")
+	}
 	return nil
 }
 
@@ -378,14 +381,23 @@ func parseLength(v []byte) (int64, bool) {
 	return n, true
 }
 
-// markDropped marks the fields that Connection names. The framing and routing fields cannot be named away.
-func (h *Head) markDropped() {
+// maxNamed bounds what Connection may name in one head: every name is compared with every field, so that without a bound a
+// head of the largest size would cost seconds.
+const maxNamed = 64
+
+// markDropped marks the fields that Connection names. The framing and routing fields cannot be named away. It reports whether
+// the names are few enough.
+func (h *Head) markDropped() bool {
+	named := 0
 	for i := range h.Fields {
 		if h.Fields[i].ID != Connection {
 			continue
 		}
 		forEachToken(h.Value(h.Fields[i]), func(t []byte) {
 			if len(t) == 5 && equalFold(t, "close") || len(t) == 10 && equalFold(t, "keep-alive") {
+				return
+			}
+			if named++; named > maxNamed {
 				return
 			}
 			for j := range h.Fields {
@@ -400,6 +412,7 @@ func (h *Head) markDropped() {
 			}
 		})
 	}
+	return named <= maxNamed
 }
 
 func (h *Head) requestFraming() error {
@@ -422,6 +435,8 @@ func (h *Head) requestFraming() error {
 func (h *Head) target() error {
 	t := h.Target
 	switch {
+	case string(h.Method) == "CONNECT": // in any form: a 2xx to it turns the connection into a tunnel
+		return &Error{Status: 501, Rule: "CONNECT is not served by a reverse proxy"}
 	case t[0] == '/':
 		return nil
 	case len(t) == 1 && t[0] == '*':
@@ -429,8 +444,6 @@ func (h *Head) target() error {
 			return bad("the target * goes with OPTIONS only")
 		}
 		return nil
-	case string(h.Method) == "CONNECT":
-		return &Error{Status: 501, Rule: "CONNECT is not served by a reverse proxy"}
 	}
 	i := bytes.Index(t, []byte("://"))
 	if i <= 0 || !(equalFold(t[:i], "http") || equalFold(t[:i], "https")) {
@@ -451,6 +464,9 @@ func (h *Head) target() error {
 	h.Authority = auth
 	if end == len(rest) {
 		h.Target = slash
+		if string(h.Method) == "OPTIONS" { // RFC 9112 section 3.2.4
+			h.Target = asterisk
+		}
 		return nil
 	}
 	if rest[end] != '/' {
@@ -460,11 +476,14 @@ func (h *Head) target() error {
 	return nil
 }
 
-var slash = []byte("/")
+var slash, asterisk = []byte("/"), []byte("*")
 
 func (h *Head) responseFraming() error {
 	if h.Chunked && h.ContentLength >= 0 { // RFC 9112 section 6.1: the coding wins, the connection ends
 		h.ContentLength = -1
+		h.LengthAndChunked = true
+	}
+	if h.Chunked && h.Minor == 0 { // the same section: faulty framing, whatever HTTP/1.0 says of keep-alive
 		h.LengthAndChunked = true
 	}
 	return nil

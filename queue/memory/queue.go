@@ -3,6 +3,7 @@ package memory
 import (
 	"context"
 	"fmt"
+	"math"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -28,7 +29,6 @@ type Options struct {
 // calls back runs under it.
 type Queue struct {
 	clock        func() time.Duration
-	holdLimit    int
 	sessionEnded func(queue.End)
 	closed       chan struct{}
 	closeOnce    sync.Once
@@ -37,6 +37,7 @@ type Queue struct {
 	free atomic.Bool
 
 	mu           sync.Mutex
+	holdLimit    int // 0 once closed
 	core         *queue.Scheduler
 	grants       grantList
 	waiters      []*waiter // held, in no order
@@ -158,10 +159,15 @@ func (q *Queue) Drain() {
 	q.finishLocked()
 }
 
-// Close drains the queue and ends Run. Open grants stay valid. Calls after the first do nothing.
+// Close drains the queue, ends Run and every hold, also those of active sessions' ranges. Open grants stay valid; nothing is
+// held any more. Calls after the first do nothing.
 func (q *Queue) Close() {
 	q.closeOnce.Do(func() {
 		q.Drain()
+		q.mu.Lock()
+		q.holdLimit = 0
+		q.endHoldsLocked(math.MaxInt64)
+		q.finishLocked()
 		close(q.closed)
 	})
 }
@@ -176,15 +182,7 @@ func (q *Queue) Tick(now time.Duration) {
 	}
 	q.core.Tick(now)
 	q.wakeLocked()
-	for i := len(q.waiters) - 1; i >= 0; i-- {
-		w := q.waiters[i]
-		if w.until > now {
-			continue
-		}
-		w.verdict, _ = q.core.Withdraw(now, w.place)
-		q.unlistLocked(w)
-		w.wake <- struct{}{}
-	}
+	q.endHoldsLocked(now)
 	q.tickDuration = q.clock() - begin
 	q.finishLocked()
 }
@@ -253,6 +251,20 @@ func (q *Queue) wakeLocked() {
 	for _, settled := range q.core.TakeSettled() {
 		w := settled.Owner.(*waiter)
 		w.grant, w.verdict = q.openLocked(settled.Response), settled.Verdict
+		q.unlistLocked(w)
+		w.wake <- struct{}{}
+	}
+}
+
+// endHoldsLocked answers the held requests whose wait is over at that time; all others were answered before.
+func (q *Queue) endHoldsLocked(until time.Duration) {
+	now := q.clock()
+	for i := len(q.waiters) - 1; i >= 0; i-- {
+		w := q.waiters[i]
+		if w.until > until {
+			continue
+		}
+		w.verdict, _ = q.core.Withdraw(now, w.place)
 		q.unlistLocked(w)
 		w.wake <- struct{}{}
 	}

@@ -124,13 +124,20 @@ func TestQ18_RunTicksUntilItsContextIsDone(t *testing.T) {
 
 func TestQ18_CloseEndsRunAndAnswersTheHeld(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		q, err := New(policy(1), Options{HoldLimit: 1})
+		q, err := New(policy(1), Options{HoldLimit: 2})
 		if err != nil {
 			t.Fatal(err)
 		}
-		q.Admit(ask("p", "1"))
+		for range 4 {
+			q.Admit(ask("p", "1"))
+		}
 		var wait sync.WaitGroup
 		wait.Go(func() { q.Run(context.Background()) })
+		wait.Go(func() {
+			if _, v := q.Hold(ask("p", "1"), time.Hour, nil); v.Outcome != queue.RangesBusy {
+				t.Errorf("held range got %v", v.Outcome)
+			}
+		})
 		wait.Go(func() {
 			if _, v := q.Hold(ask("q", "1"), time.Hour, nil); v.Outcome != queue.Draining {
 				t.Errorf("held request got %v", v.Outcome)
@@ -139,6 +146,9 @@ func TestQ18_CloseEndsRunAndAnswersTheHeld(t *testing.T) {
 		synctest.Wait()
 		q.Close()
 		wait.Wait()
+		if _, v := q.Hold(ask("p", "1"), time.Hour, nil); v.Outcome != queue.RangesBusy || v.Held {
+			t.Errorf("a closed queue holds: %+v", v)
+		}
 	})
 }
 

@@ -37,7 +37,9 @@ func slotsAreNeverExceeded(t *testing.T, s Subject) {
 		t.Fatal("a full queue has a free slot")
 	}
 	admit(t, s, queue.Queued, ask("p", "3"))
-	admit(t, s, queue.Admitted, ask("p", "1")) // the ranges of an active session need no slot
+	if _, v := admit(t, s, queue.Admitted, ask("p", "1")); v.Started { // the ranges of an active session need no slot
+		t.Fatal("a further range started the session again")
+	}
 	a.Finish(0, 1, true)
 	admit(t, s, queue.Queued, ask("p", "3")) // a running response still holds it
 }
@@ -67,7 +69,7 @@ func heldClientStartsWhenASlotFrees(t *testing.T, s Subject) {
 	none(t, s, first)
 	g.Finish(0, size, true) // no tick: at once
 	a := got(t, s, first, queue.Admitted)
-	if !a.verdict.Held || a.verdict.Waited != time.Second {
+	if !a.verdict.Held || !a.verdict.Started || a.verdict.Waited != time.Second {
 		t.Fatalf("verdict %+v", a.verdict)
 	}
 	none(t, s, second)
@@ -91,6 +93,9 @@ func holdEndsAndThePlaceStays(t *testing.T, s Subject) {
 		t.Fatalf("came back to %+v", v)
 	}
 	g.Finish(0, size, true)
+	if s.Queue.FreeSlot() {
+		t.Fatal("a newcomer would pass those who wait")
+	}
 	admit(t, s, queue.Admitted, ask("q", "1"))
 }
 
@@ -227,11 +232,11 @@ func drain(t *testing.T, s Subject) {
 	}
 	admit(t, s, queue.Draining, ask("r", "1"))
 	g2, _ := admit(t, s, queue.Admitted, ask("p", "1"))
+	g.Finish(0, size, true)
+	g2.Finish(0, size, true)
 	if s.Queue.FreeSlot() {
 		t.Fatal("a draining queue offers slots")
 	}
-	g.Finish(0, size, true)
-	g2.Finish(0, size, true)
 	empty(t, s)
 }
 
