@@ -96,6 +96,7 @@ func gateIdle(t *testing.T, binary, origin string) {
 		t.Fatalf("%d connections are open, want %d (%v)", r.Connections.Open, count, err)
 	}
 	t.Logf("idle: %.1f KiB of RSS a connection (limit %d) from %d KiB; %s", float64(grown)/1024, idleLimit/kib, before/kib, s.heap())
+	s.profiles("idle")
 	if grown > idleLimit {
 		t.Errorf("an idle connection costs %d bytes of RSS, the limit is %d", grown, idleLimit)
 	}
@@ -119,6 +120,7 @@ func gateSlow(t *testing.T, binary, origin string) {
 	kernel := (clients.sum() + upstream.sum()) / count
 	t.Logf("slow: %.1f KiB of RSS a download (limit %d) from %d KiB; kernel %d KiB (limit %d): to clients %s; from upstream %s; %s",
 		float64(grown)/1024, slowLimit/kib, before/kib, kernel/kib, kernelLimit/kib, clients.each(), upstream.each(), s.heap())
+	s.profiles("slow")
 	if grown > slowLimit {
 		t.Errorf("a slow download costs %d bytes of RSS, the limit is %d", grown, slowLimit)
 	}
@@ -177,6 +179,7 @@ func gateHeld(t *testing.T, binary, origin string) {
 		t.Error("not all requests were held when memory was measured")
 	}
 	t.Logf("held: %.1f KiB of RSS a request (limit %d) from %d KiB; %s", float64(grown)/1024, heldLimit/kib, before/kib, s.heap())
+	s.profiles("held")
 	if grown > heldLimit {
 		t.Errorf("a held request costs %d bytes of RSS, the limit is %d", grown, heldLimit)
 	}

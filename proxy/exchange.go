@@ -52,6 +52,7 @@ type exchange struct {
 	sentFn  func(int64)
 	profile profile.Profile
 	bodyOK  bool // the request's body was read to its end
+	heard   bool // something of the response was seen in this try
 }
 
 func (p *Proxy) exchangeOf(c *front.Conn) *exchange {
@@ -147,7 +148,7 @@ func (x *exchange) open(pool *upstream.Pool, a ask) error {
 			return err
 		}
 		again := t.stale && attempt <= staleTries || t.reused && t.silent && whole && idempotent(method) && attempt == 0
-		if !again || x.gone() {
+		if !again || x.gone() || x.c.Expired() {
 			return t.err
 		}
 		x.p.metrics.UpstreamRetries.Inc()
@@ -178,6 +179,7 @@ func (x *exchange) try(pool *upstream.Pool, a ask, body, whole, fresh bool) erro
 		x.drop(telemetry.DiscardBroken)
 		return errClientGone
 	}
+	x.heard = false
 	x.out = x.appendRequest(x.out[:0], a)
 	if body && whole {
 		x.out = append(x.out, x.c.Buffered()[:req(x).ContentLength]...)
@@ -210,7 +212,7 @@ func (x *exchange) try(pool *upstream.Pool, a ask, body, whole, fresh bool) erro
 		}
 		return nil
 	}
-	silent := len(w.Buffered()) == 0
+	silent := !x.heard && len(w.Buffered()) == 0
 	why := telemetry.DiscardBroken
 	if stale {
 		why = telemetry.DiscardClosed
@@ -257,6 +259,7 @@ func (x *exchange) finalHead(body bool) error {
 			}
 			return err
 		}
+		x.heard = true
 		resp := &x.w.Resp
 		if resp.Status >= 200 || resp.Status == 101 && x.upgrade {
 			return nil
@@ -290,7 +293,13 @@ func (x *exchange) interim() error {
 		}
 		b = wire.AppendField(b, resp, f)
 	}
-	return x.c.Write(append(b, '\r', '\n'))
+	if err := x.c.Write(append(b, '\r', '\n')); err != nil {
+		return err
+	}
+	if resp.Status == 100 {
+		x.c.Continued()
+	}
+	return nil
 }
 
 // origin opens the exchange with the configured upstream and follows its redirects when that is switched on.
@@ -339,7 +348,8 @@ func (x *exchange) follow(a ask) error {
 			return &redirectError{err}
 		}
 		a.target = []byte(u.RequestURI())
-		a.foreign = !strings.EqualFold(u.Host, string(x.c.Req.Authority)) && !strings.EqualFold(u.Host, x.p.pool.Host())
+		a.foreign = !strings.EqualFold(u.Host, string(x.c.Req.Authority)) && !strings.EqualFold(u.Host, x.p.pool.Host()) ||
+			u.Scheme == "http" && x.p.pool.Secure()
 		a.host = u.Host
 		if err := x.open(pool, a); err != nil {
 			if errors.Is(err, errClientGone) {

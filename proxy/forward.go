@@ -34,7 +34,7 @@ func (x *exchange) appendRequest(dst []byte, a ask) []byte {
 	dst = append(dst, " HTTP/1.1\r\n"...)
 	host := false
 	for _, f := range req.Fields {
-		if f.Dropped() {
+		if f.Dropped() || a.foreign && !carried(req, f) {
 			continue
 		}
 		switch f.ID {
@@ -47,10 +47,6 @@ func (x *exchange) appendRequest(dst []byte, a ask) []byte {
 				dst = x.appendHost(append(append(dst, req.Name(f)...), ':', ' '), a)
 			}
 			continue
-		case wire.Authorization, wire.Cookie:
-			if a.foreign {
-				continue
-			}
 		case wire.Range:
 			if a.range1 {
 				continue
@@ -78,6 +74,21 @@ func (x *exchange) appendRequest(dst []byte, a ask) []byte {
 	}
 	dst = x.appendHopFields(dst, a)
 	return append(dst, '\r', '\n')
+}
+
+// carried reports whether a field goes along to a host that the client did not speak to: what selects the representation, and nothing else, since any
+// field may be a credential of the store.
+func carried(req *wire.Head, f wire.Field) bool {
+	switch f.ID {
+	case wire.Host, wire.Range, wire.IfRange, wire.IfMatch, wire.IfNoneMatch, wire.Accept, wire.UserAgent:
+		return true
+	}
+	for _, n := range [...]string{"accept-encoding", "if-modified-since", "if-unmodified-since", "cache-control"} {
+		if wire.EqualFold(req.Name(f), n) {
+			return true
+		}
+	}
+	return false
 }
 
 func (x *exchange) appendHost(dst []byte, a ask) []byte {
@@ -170,16 +181,17 @@ func (x *exchange) appendResponse(dst []byte, fr framing) []byte {
 	dst = append(dst, resp.Reason...)
 	dst = append(dst, '\r', '\n')
 	for _, f := range resp.Fields {
-		if f.Dropped() {
+		if f.Dropped() && !(f.ID == wire.Upgrade && resp.Status == 426) {
 			continue
 		}
 		switch f.ID {
 		case wire.Connection, wire.KeepAlive, wire.ProxyConnection, wire.TransferEncoding:
 			continue
-		case wire.Upgrade: // 426 says what it wants; on 101 it is written below
-			if resp.Status == 101 {
+		case wire.Upgrade: // 426 says what it wants (RFC 9110 section 15.5.22), always together with the option
+			if resp.Status != 426 {
 				continue
 			}
+			dst = append(dst, "Connection: Upgrade\r\n"...)
 		case wire.ContentLength:
 			if fr == frameChunked || fr == frameClose || resp.Chunked || f != x.firstLength() {
 				continue

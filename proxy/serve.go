@@ -238,6 +238,10 @@ func (x *exchange) fail(err error) {
 }
 
 func (x *exchange) failUpload(source *relay.SourceError) {
+	if errors.Is(source, errPanic) {
+		x.answerError(telemetry.Panic, panicText)
+		return
+	}
 	var malformed *wire.Error
 	if errors.As(source, &malformed) {
 		x.p.metrics.ClientError(telemetry.MalformedRequest)
@@ -294,8 +298,10 @@ func (p *Proxy) Panicked(c *front.Conn, value any) {
 	x.out = x.p.outPool.Get().(*[outBytes]byte)[:0]
 	defer x.release()
 	x.keep = false
-	x.respond(500, telemetry.Panic, "the proxy failed on this request; it is counted and logged", 0)
+	x.respond(500, telemetry.Panic, panicText, 0)
 }
+
+const panicText = "the proxy failed on this request; it is counted and logged"
 
 func (p *Proxy) panicked(value any) {
 	p.metrics.Panics.Inc()

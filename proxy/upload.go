@@ -26,6 +26,7 @@ type uploader struct {
 	sourceErr error
 	sinkErr   error
 	bytes     int64
+	stopped   atomic.Bool // stop broke the client's side off: its failure is no news
 
 	mu       sync.Mutex // guards answered
 	answered bool       // the response's head is there: its time is no longer limited
@@ -39,7 +40,7 @@ func (x *exchange) startUpload() *uploader {
 	}
 	req := &x.c.Req
 	u.stream.Flow = relay.Flow{Src: x.c.Conn, Dst: x.w.Conn, Pace: u.pace, Now: x.c.Clock(),
-		Waiting: x.c.Sender(x.p.set.UploadIdleTimeout), Gone: x.c.Gone(), Sent: func(n int64) { u.bytes += n }}
+		Waiting: x.c.Sender(x.p.set.UploadIdleTimeout, req.Expect100 && req.Minor == 1), Gone: x.c.Gone(), Sent: func(n int64) { u.bytes += n }}
 	u.stream.ChunkedIn, u.stream.ChunkedOut = req.Chunked, req.Chunked
 	u.stream.ReadLimit = relay.BodyBytes
 	length := req.ContentLength
@@ -70,14 +71,20 @@ func (u *uploader) run(length int64) {
 		u.complete.Store(true)
 		u.mu.Lock()
 		if !u.answered {
-			u.c.Await(u.x.p.set.ResponseTimeout)
+			u.c.Hasten(u.x.p.set.ResponseTimeout) // within the deadline of the whole operation (A4)
 		}
 		u.mu.Unlock()
 	case *relay.SinkError:
 		u.sinkErr = e
 	default:
-		u.sourceErr = err
-		u.w.Interrupt() // the response will not come: wake the exchange
+		if !u.stopped.Load() {
+			u.sourceErr = err
+		}
+		u.mu.Lock()
+		if !u.answered {
+			u.w.Interrupt() // the response will not come: wake the exchange
+		}
+		u.mu.Unlock()
 	}
 }
 
@@ -96,6 +103,7 @@ func (u *uploader) stop() {
 		return
 	default:
 	}
+	u.stopped.Store(true)
 	u.c.InterruptReads()
 	u.w.Interrupt()
 	<-u.done

@@ -98,8 +98,11 @@ func (s *Scheduler) Ask(now time.Duration, a Ask) (*Response, Verdict) {
 	if ses == nil {
 		return nil, verdict
 	}
-	if ses.state == waiting && !s.take(now, ses) {
-		return nil, s.contact(now, ses)
+	if ses.state == waiting {
+		if !s.take(now, ses) {
+			return nil, s.contact(now, ses)
+		}
+		s.settleActive(ses) // requests of the same session that were held before come first
 	}
 	if ses.running >= s.policy.RangesPerSession {
 		return nil, Verdict{Outcome: RangesBusy, Class: ses.class, Waited: ses.wait, CheckIn: rangesCheck, Arrival: ses.arrival}

@@ -263,6 +263,20 @@ func TestP6_AbandonFreesTheSlotAtOnceAndRemembers(t *testing.T) {
 	}
 }
 
+// A later request of a held session may be the one that gets it the slot (here by asking in a higher class): the held ones
+// start with it, and before it.
+func TestQ11_HeldRequestsStartWithTheSessionThatALaterRequestStarts(t *testing.T) {
+	p := testPolicy(2)
+	p.Reserve, p.RangesPerSession = 1, 1
+	h := newHarness(t, p)
+	h.want(Admitted, askOf("p", "o"))
+	h.hold(askOf("q", "o"))
+	h.want(RangesBusy, askOf("q", "o").in(Interactive))
+	if got := h.s.TakeSettled(); len(got) != 1 || got[0].Response == nil || !got[0].Verdict.Started {
+		t.Fatalf("settled %+v", got)
+	}
+}
+
 func TestQ17_LimitsRefuseInsteadOfGrowing(t *testing.T) {
 	p := testPolicy(1)
 	p.QueueLimit, p.QueuePerPrincipal = 4, 2

@@ -51,6 +51,7 @@ type Conn struct {
 	expired    atomic.Bool  // the limit passed
 	senderIdle atomic.Int64 // coarse time since when an upload waits for its sender, 0 = it does not
 	idleLimit  time.Duration
+	expecting  atomic.Bool // the sender waits for 100 Continue: its silence is the upstream's
 	starved    atomic.Bool // the sender was silent too long
 	headLate   atomic.Bool
 
@@ -60,6 +61,7 @@ type Conn struct {
 	upstream *relay.Conn
 
 	linger bool // the handler's: close only after a moment of reading on
+	torn   bool // the handler's: the end must be a visible break
 	why    atomic.Int32
 	sent   atomic.Bool // a byte of the answer is out
 	peer   netip.AddrPort
@@ -131,13 +133,30 @@ func (c *Conn) Await(d time.Duration) {
 	c.limit.Store(c.Now() + int64(d))
 }
 
+// Hasten brings a limit that is set to at most d from now, and does nothing when none is set. Safe from any goroutine.
+func (c *Conn) Hasten(d time.Duration) {
+	if l := c.limit.Load(); l > 0 && d > 0 {
+		c.limit.CompareAndSwap(l, min(l, c.Now()+int64(d)))
+	}
+}
+
 // Expired reports whether the limit of Await passed.
 func (c *Conn) Expired() bool { return c.expired.Load() }
 
-// Sender gives the clock that an upload stops while it does not wait for its sender, and the limit on that wait.
-func (c *Conn) Sender(limit time.Duration) *atomic.Int64 {
+// Sender gives the clock that an upload stops while it does not wait for its sender, and takes the limit on that wait. With expecting it runs from
+// Continued on, or from the first byte of a sender that did not wait for it.
+func (c *Conn) Sender(limit time.Duration, expecting bool) *atomic.Int64 {
 	c.idleLimit = limit
+	c.expecting.Store(expecting)
 	return &c.senderIdle
+}
+
+// Continued says that the sender was told to send.
+func (c *Conn) Continued() {
+	if w := c.senderIdle.Load(); w > 0 {
+		c.senderIdle.CompareAndSwap(w, c.Now())
+	}
+	c.expecting.Store(false)
 }
 
 // Starved reports whether the sender of an upload was silent beyond the limit.
@@ -154,6 +173,19 @@ func (c *Conn) Tunnel() { c.enter(stateTunnel) }
 
 // LingerOnClose asks for a lingering close: bytes of the client are still on their way and nobody will read them.
 func (c *Conn) LingerOnClose() { c.linger = true }
+
+// Reset makes the end of the connection a visible break: RST, and behind TLS no close_notify (RFC 8446 section 6.1), so that a message that ends with its
+// connection is not taken for whole.
+func (c *Conn) Reset() {
+	c.torn = true
+	if t, ok := c.Net().(*tls.Conn); ok {
+		if tcp, ok := t.NetConn().(*net.TCPConn); ok {
+			_ = tcp.SetLinger(0)
+		}
+		return
+	}
+	c.Conn.Reset()
+}
 
 // check looks at one connection on the tick; true asks for a poll of its descriptor.
 func (c *Conn) check(now int64) bool {
@@ -187,12 +219,13 @@ func (c *Conn) checkBusy(now int64) bool {
 		}
 		c.mu.Unlock()
 	}
-	if w := c.senderIdle.Load(); w > 0 && now-w > int64(c.idleLimit) && !c.starved.Swap(true) {
+	if w := c.senderIdle.Load(); w > 0 && now-w > int64(c.idleLimit) && !c.expecting.Load() && !c.starved.Swap(true) {
 		c.InterruptReads()
 	}
 	moved := c.Moved.Load()
 	if moved != c.seen {
 		c.seen, c.still = moved, now
+		c.expecting.Store(false)
 		return false // bytes flow: a client that left shows in the next write
 	}
 	if c.still < c.since.Load() {
@@ -251,6 +284,9 @@ func (c *Conn) run() {
 
 func (c *Conn) end() {
 	c.srv.remove(c)
+	if t, ok := c.Net().(*tls.Conn); ok && c.torn {
+		_ = t.NetConn().Close()
+	}
 	_ = c.Close()
 }
 
@@ -308,6 +344,7 @@ func (c *Conn) malformed(err error) {
 	if e, ok := err.(*wire.Error); ok {
 		status, rule = e.Status, e.Rule
 	}
+	c.sent.Store(false)
 	c.enter(stateBusy)
 	c.srv.handler.Malformed(c, status, rule)
 	c.Linger()

@@ -227,7 +227,7 @@ func (w *Writer) Release(now int64) {
 	}
 	w.Unpin()
 	p := w.pool
-	if w.Interrupted() || len(w.Buffered()) > 0 || w.Resp.Close || w.Resp.LengthAndChunked || w.Resp.Minor == 0 && !w.Resp.KeepAlive {
+	if w.Interrupted() || w.unasked() || w.Resp.Close || w.Resp.LengthAndChunked || w.Resp.Minor == 0 && !w.Resp.KeepAlive {
 		if len(w.Buffered()) > 0 {
 			p.metrics.Discarded(telemetry.DiscardUnsolicited)
 		}
@@ -245,6 +245,19 @@ func (w *Writer) Release(now int64) {
 	}
 	p.idle = append(p.idle, w)
 	p.mu.Unlock()
+}
+
+// unasked reports whether bytes behind the response were read already. Those inside the TLS layer are in no socket, where the peek before sending would
+// see them: a read whose deadline has passed returns them, and neither waits nor touches the socket.
+func (w *Writer) unasked() bool {
+	if len(w.Buffered()) > 0 || w.Bare() {
+		return len(w.Buffered()) > 0
+	}
+	var b [1]byte
+	_ = w.Net().SetReadDeadline(time.Unix(1, 0))
+	n, err := w.Net().Read(b[:])
+	_ = w.Net().SetReadDeadline(time.Time{})
+	return n > 0 || !errors.Is(err, os.ErrDeadlineExceeded)
 }
 
 // Discard closes a writer whose exchange did not end cleanly.

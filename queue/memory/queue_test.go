@@ -182,6 +182,36 @@ func TestP6_GoneAtTheMomentOfTheGrantGivesTheSlotBack(t *testing.T) {
 	})
 }
 
+// TestP6_ADepartureSeenBeforeTheGrantGivesTheSlotBack is the same race with its dangerous outcome forced: the close is what
+// wakes the held request, and its turn comes before it has the lock.
+func TestP6_ADepartureSeenBeforeTheGrantGivesTheSlotBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t, policy(1), 4)
+		g, _ := f.Admit(ask("p", "1"))
+		gone := make(chan struct{})
+		var wait sync.WaitGroup
+		wait.Go(func() {
+			if held, v := f.Hold(ask("q", "1"), time.Hour, gone); held != nil || v.Outcome != queue.Gone {
+				t.Errorf("held request got %v", v.Outcome)
+			}
+		})
+		synctest.Wait()
+		f.Queue.mu.Lock()
+		close(gone)
+		g.ended.Store(true)
+		f.grants.remove(g)
+		f.core.Finish(0, g.response, 0, 1<<20, true)
+		f.finishLocked()
+		wait.Wait()
+		if snap := f.Snapshot(); snap.ActiveTotal() != 0 || snap.Held != 0 || snap.Counts.Started != 2 || !f.FreeSlot() {
+			t.Fatalf("left over: %+v", snap)
+		}
+		if err := f.CheckInvariants(); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
 func TestQ18_ObserverMayCallTheQueue(t *testing.T) {
 	var q *Queue
 	called := false
@@ -200,6 +230,9 @@ func TestQ8_ProgressReachesTheRateOnTheTick(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFixture(t, policy(1), 0)
 		g, _ := f.Admit(ask("p", "1"))
+		other, _ := f.Admit(ask("p", "1"))
+		other.Finish(0, 1, true)
+		other.Finish(0, 1, true) // must not disturb the list of open grants
 		for range 6 {
 			g.Progress(5000)
 			f.advance(queue.TickEvery)
