@@ -109,7 +109,7 @@ func leave(c *rawClient, random *rand.Rand) string {
 // that timed out finds it again (Q12, X1b); that it ends too, and when, is checked by itself.
 func TestGateVanish(t *testing.T) {
 	raiseFiles(t)
-	s := startVanish(t)
+	s, origin := startVanish(t)
 	base, _ := s.goroutines()
 	crowd := vanishAtOnce(t, s)
 	seen := vanish(t, s)
@@ -117,6 +117,9 @@ func TestGateVanish(t *testing.T) {
 	after, err := s.ready()
 	if err != nil {
 		t.Fatal(err)
+	}
+	if open := kernelQueues(t, "dport", "=", port(t, origin)).sockets; open != int64(after.Pool.Idle) {
+		t.Errorf("%d connections to the origin are open, the pool knows %d idle ones", open, after.Pool.Idle)
 	}
 	left, profile := s.goroutines()
 	for end := time.Now().Add(workerIdle); left > base && time.Now().Before(end); pause(50 * time.Millisecond) {
@@ -173,15 +176,16 @@ func vanishAtOnce(t *testing.T, s *sidecar) time.Duration {
 }
 
 // startVanish starts a sidecar with few slots and a slow link, warmed up.
-func startVanish(t *testing.T) *sidecar {
+func startVanish(t *testing.T) (s *sidecar, origin string) {
 	t.Helper()
-	s := startSidecar(t, buildSidecar(t), startOrigin(t, newStore(t, 1, vanishSize)), false, map[string]string{
+	origin = startOrigin(t, newStore(t, 1, vanishSize))
+	s = startSidecar(t, buildSidecar(t), origin, false, map[string]string{
 		"ARKVORY_DOWNLOAD_BYTES_PER_SECOND": strconv.FormatInt(vanishRate, 10), "ARKVORY_MAX_DOWNLOAD_SESSIONS": strconv.Itoa(vanishSlots), "ARKVORY_DOWNLOAD_RESERVE": "0",
 		"ARKVORY_UPLOAD_BYTES_PER_SECOND": "1048576", "ARKVORY_TRANSFER_QUEUE_LIMIT": "200",
 	})
 	warm(t, s, false)
 	s.settle(5*time.Second, (*readiness).counters)
-	return s
+	return s, origin
 }
 
 // vanished is what happened while the clients came and went.

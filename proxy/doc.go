@@ -19,7 +19,7 @@
 //
 // # Honest ends
 //
-// A response that cannot be brought to its end is cut with RST (and without a last chunk), so that no client takes a part for the whole. A session's bytes count as
+// A response that cannot be brought to its end ends short of its length or without its last chunk, or with RST where neither would show, so that no client takes a part for the whole. A session's bytes count as
 // delivered only when their response was sent to the end. A client that left frees its slot at once; one whose upstream broke keeps it for the idle time, it comes back for the rest.
 //
 // # Retries

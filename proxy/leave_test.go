@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -30,7 +31,10 @@ func store(t *testing.T) *origin {
 		first, last := 0, size-1
 		status, extra := 200, ""
 		if r := k.field("Range"); r != "" && k.method == "GET" {
-			if n, _ := fmt.Sscanf(r, "bytes=%d-%d", &first, &last); n < 1 || first >= size {
+			if suffix, ok := strings.CutPrefix(r, "bytes=-"); ok {
+				n, _ := strconv.Atoi(suffix)
+				first = size - n
+			} else if n, _ := fmt.Sscanf(r, "bytes=%d-%d", &first, &last); n < 1 || first >= size {
 				k.reply(416, fmt.Sprintf("Content-Range: bytes */%d\r\n", size), "")
 				return
 			}

@@ -294,4 +294,3 @@ func TestP3_BackpressureBothWays(t *testing.T) {
 	sent <- 0
 	b.quiet(patience)
 }
-

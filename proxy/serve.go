@@ -153,7 +153,7 @@ func (x *exchange) relayResponse() {
 	refused := resp.Status >= 400
 	err := x.sendBody(fr)
 	if err != nil {
-		x.broken(err)
+		x.broken(err, fr)
 		return
 	}
 	x.reason = telemetry.OK
@@ -187,8 +187,9 @@ func (x *exchange) openPace() {
 	}
 }
 
-// broken settles an exchange whose body did not reach its end: the client must see a broken message.
-func (x *exchange) broken(err error) {
+// broken settles an exchange whose body did not reach its end: the client must see a broken message. A missing rest or last chunk says so by itself, and what was
+// sent stays of use for a resume; only a body that ends with its connection needs a reset to be told from a whole one.
+func (x *exchange) broken(err error, fr framing) {
 	var sink *relay.SinkError
 	switch {
 	case x.c.Why() == front.GoneStalled:
@@ -207,7 +208,9 @@ func (x *exchange) broken(err error) {
 	}
 	x.keep = false
 	x.bodyOK = true // no linger: the connection is cut
-	x.c.Reset()
+	if fr == frameClose {
+		x.c.Reset()
+	}
 	x.drop(telemetry.DiscardBroken)
 }
 

@@ -23,7 +23,7 @@ func (x *exchange) tunnel() {
 	x.out = x.appendSwitch(x.out[:0])
 	x.c.MarkSent()
 	if err := x.c.Write(x.out); err != nil {
-		x.broken(&relay.SinkError{Err: err})
+		x.broken(&relay.SinkError{Err: err}, frameClose)
 		return
 	}
 	x.w.Unpin()

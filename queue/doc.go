@@ -73,7 +73,8 @@
 // those ahead never come) to the point times peak/mean within 1.25..3, plus one tick. Without any rate there is no estimate
 // (EstimateKnown false), never a made-up one.
 //
-// A waiting client asks again after 2 s at its first contact, later halfway to its start within 2 s..5 min (from 1 s when
+// A waiting client asks again after 2 s at its first contact (a crowd of newcomers is spread over up to 4 s more, never
+// beyond halfway to the start), later halfway to its start within 2 s..5 min (from 1 s when
 // marked), less a quarter at most that is fixed per session, so that clients told the same time do not come together. Who
 // is not back after 1.5 times that plus 15 s is a no-show: dropped, and free to join the end again.
 //

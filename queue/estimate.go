@@ -125,15 +125,16 @@ func (s *Scheduler) contact(now time.Duration, ses *session) Verdict {
 	return v
 }
 
-// check is when a waiting client asks again: at the first contact soon, then halfway to the start, spread per session
-// over the last quarter before that.
+// check is when a waiting client asks again: at the first contact soon (a crowd that comes at once is spread over a few
+// seconds, as far as none of it starts before), then halfway to the start, spread per session over the last quarter before that.
 func (s *Scheduler) check(ses *session, v Verdict, head bool) time.Duration {
-	if ses.noShowAt == 0 {
-		return firstCheck
-	}
 	half, floor := v.StartsIn/2, checkFloor
 	if !v.EstimateKnown {
 		half = unknownCheck
+	}
+	if ses.noShowAt == 0 {
+		crowd := min(max(half-firstCheck, 0), firstSpread)
+		return firstCheck + time.Duration(mix(ses.number)%1024)*(crowd/1024)
 	}
 	if head {
 		floor = headFloor

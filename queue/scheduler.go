@@ -12,6 +12,7 @@ const (
 	EndingSoon     = 5 * time.Second        // a session that ends within it counts as a free slot for the marks
 	TickEvery      = 500 * time.Millisecond // cadence the shell calls Tick at
 	firstCheck     = 2 * time.Second
+	firstSpread    = 4 * time.Second // over which newcomers of one moment are spread
 	checkFloor     = 2 * time.Second
 	headFloor      = time.Second
 	checkCeiling   = 5 * time.Minute
