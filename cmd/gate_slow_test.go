@@ -7,9 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"os"
 	"os/exec"
 	"regexp"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -156,8 +158,9 @@ const (
 	slowRate    = 16 << 10 // bytes/s it reads
 )
 
-// openSlow opens count downloads whose readers take slowRate until stop is called. Every client has its own address.
-func openSlow(t *testing.T, s *sidecar, path string, count int) (stop func()) {
+// openSlow opens count downloads whose readers take the first bytes as fast as they come and slowRate from then on, until
+// stop is called. Every client has its own address.
+func openSlow(t *testing.T, s *sidecar, path string, count int, first int64) (stop func()) {
 	t.Helper()
 	clients := openMany(t, count, func(n int) (*rawClient, error) {
 		c, err := dialRaw(s.listen, n, slowReceive)
@@ -169,6 +172,11 @@ func openSlow(t *testing.T, s *sidecar, path string, count int) (stop func()) {
 		}
 		if err == nil && c.code != 200 {
 			err = fmt.Errorf("status %d", c.code)
+		}
+		for left := first; left > 0 && err == nil; {
+			var m int
+			m, err = c.discard(int(min(left, int64(len(blind)))), true)
+			left -= int64(m)
 		}
 		return c, err
 	})
@@ -216,6 +224,34 @@ func (q queues) sum() int64 { return q.r + q.w + q.f }
 func (q queues) each() string {
 	n := max(q.sockets, 1) * kib
 	return fmt.Sprintf("%d sockets, r %d + w %d + f %d KiB each", q.sockets, q.r/n, q.w/n, q.f/n)
+}
+
+// pipesOf returns how many pipes a process has and the bytes inside them: kernel memory that no socket shows.
+func pipesOf(t *testing.T, pid int) (count, bytes int64) {
+	t.Helper()
+	dir := fmt.Sprintf("/proc/%d/fd/", pid)
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := map[string]bool{}
+	for _, entry := range entries {
+		name, err := os.Readlink(dir + entry.Name())
+		if err != nil || !strings.HasPrefix(name, "pipe:") || seen[name] {
+			continue
+		}
+		fd, err := unix.Open(dir+entry.Name(), unix.O_RDONLY|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
+		if err != nil {
+			continue
+		}
+		seen[name] = true
+		n, err := unix.IoctlGetInt(fd, unix.TIOCINQ)
+		_ = unix.Close(fd)
+		if err == nil {
+			count, bytes = count+1, bytes+int64(n)
+		}
+	}
+	return count, bytes
 }
 
 var skmem = regexp.MustCompile(`skmem:\(r(\d+),rb\d+,t\d+,tb\d+,f(\d+),w(\d+),`)

@@ -95,7 +95,11 @@ func TestB4_AllocationsPerRelayedRequest(t *testing.T) {
 		head := "HTTP/1.1 200 OK\r\nServer: s\r\nDate: Mon, 30 Nov 2026 12:00:00 GMT\r\nETag: \"abc\"\r\nLast-Modified: Mon, 30 Nov 2026 12:00:00 GMT\r\nContent-Length: " +
 			strconv.Itoa(c.body) + "\r\n\r\n"
 		ln := plainServer(t, append([]byte(head), make([]byte, c.body)...))
-		b := start(t, "http://"+ln.Addr().String(), func(s *Settings) { s.Log = zerolog.Nop(); s.SessionMinBytes = 16 * mib; s.Policy.SessionMinBytes = 16 * mib })
+		b := start(t, "http://"+ln.Addr().String(), func(s *Settings) {
+			s.Log = zerolog.Nop()
+			s.SessionMinBytes = 16 * mib
+			s.Policy.SessionMinBytes = 16 * mib
+		})
 		mallocs, heap := allocations(t, b.addr, "GET /object HTTP/1.1\r\nHost: store.test\r\n"+c.fields+"\r\n", len(head)+c.body, 2000)
 		t.Logf("%s: %.2f allocations, %.0f bytes", c.name, mallocs, heap)
 		if mallocs > c.most && !raceEnabled {

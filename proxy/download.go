@@ -10,12 +10,12 @@ import (
 
 // download tells the story of a GET: describe the object, claim what it needs (a session's slot, a place, or nothing), relay, give back.
 //
-// While a slot is free the GET itself describes the object: its response head gives status, size and validator, and the body follows without another round trip.
+// While slots are free the GET itself describes the object: its response head gives status, size and validator, and the body follows without another round trip.
 // While all slots are taken the object is described first (cache, HEAD, GET of one byte), so that a storm costs the origin one small request a new session and a poll of a
 // waiting one costs nothing. Refusals of the upstream, 304 and the like take no place.
 func (x *exchange) download() {
 	sessions := x.p.sessions()
-	if sessions && !x.p.queue.FreeSlot() {
+	if sessions && !x.mayLook() {
 		facts, known, answered := x.describe()
 		if answered || known && x.isSession(facts) && !x.claim(facts) {
 			return
@@ -29,6 +29,7 @@ func (x *exchange) download() {
 		}
 		status := x.w.Resp.Status
 		if status != 200 && status != 206 {
+			x.looked()
 			if x.grant != nil { // nothing was delivered and nothing will be: the slot is for somebody else
 				x.grant.Abandon()
 				x.grant = nil
@@ -38,11 +39,13 @@ func (x *exchange) download() {
 		}
 		facts = object.FromResponse(&x.w.Resp)
 		if x.grant != nil || !sessions || !facts.Known || !x.isSession(facts) {
+			x.looked()
 			break
 		}
 		x.p.metrics.Described(telemetry.DescribeGet)
 		x.remember(facts)
 		grant, verdict := x.p.queue.Admit(x.askFor(facts))
+		x.looked()
 		if verdict.Outcome == queue.Admitted {
 			x.grant = grant
 			break
@@ -60,6 +63,25 @@ func (x *exchange) download() {
 		return
 	}
 	x.relayPlaced()
+}
+
+// mayLook reports whether this GET may describe its object itself: at most as many do so at once as slots are free, so that the origin never sends more
+// bodies of unknown objects at once than there are slots. It is given back by looked, at the latest on release.
+func (x *exchange) mayLook() bool {
+	if x.p.looking.Add(1) > x.p.queue.FreeSlots() {
+		x.p.looking.Add(-1)
+		return false
+	}
+	x.looks = true
+	return true
+}
+
+// looked ends what mayLook began. It comes after the queue's decision, so that a slot is never counted free twice.
+func (x *exchange) looked() {
+	if x.looks {
+		x.looks = false
+		x.p.looking.Add(-1)
+	}
 }
 
 // isSession reports whether an object of that size is admitted as a session.

@@ -52,6 +52,7 @@ type exchange struct {
 	sentFn  func(int64)
 	profile profile.Profile
 	bodyOK  bool // the request's body was read to its end
+	looks   bool // counted in Proxy.looking
 	heard   bool // something of the response was seen in this try
 }
 
@@ -91,6 +92,7 @@ func (x *exchange) release() {
 		x.upload.stop()
 		x.upload = nil
 	}
+	x.looked()
 	x.c.Bind(nil)
 	if x.w != nil {
 		x.w.Discard(telemetry.DiscardBroken)
@@ -128,16 +130,20 @@ func idempotent(method string) bool {
 	return false
 }
 
+// repeatable reports whether the method of the request may be sent again.
+func (x *exchange) repeatable(a ask) bool {
+	if a.method != "" {
+		return idempotent(a.method)
+	}
+	return idempotent(string(x.c.Req.Method))
+}
+
 // open sends the request to the upstream and reads the head of its final response into x.w.Resp. Interim responses pass to the client on the way. A kept connection
 // that proves stale costs a retry, within P7. On an error x.w is nil.
 func (x *exchange) open(pool *upstream.Pool, a ask) error {
 	req := &x.c.Req
 	body := hasBody(req) && !a.noBody
 	whole := !body || !req.Chunked && int64(len(x.c.Buffered())) >= req.ContentLength
-	method := a.method
-	if method == "" {
-		method = string(req.Method) // does not escape: compared only
-	}
 	for attempt := 0; ; attempt++ {
 		err := x.try(pool, a, body, whole, attempt >= staleTries)
 		if err == nil {
@@ -147,7 +153,7 @@ func (x *exchange) open(pool *upstream.Pool, a ask) error {
 		if !errors.As(err, &t) {
 			return err
 		}
-		again := t.stale && attempt <= staleTries || t.reused && t.silent && whole && idempotent(method) && attempt == 0
+		again := t.stale && attempt <= staleTries || t.reused && t.silent && whole && x.repeatable(a) && attempt == 0
 		if !again || x.gone() || x.c.Expired() {
 			return t.err
 		}

@@ -88,6 +88,7 @@ type Proxy struct {
 	metrics *telemetry.Metrics
 
 	inFlight atomic.Int64
+	looking  atomic.Int64 // GETs on their way that describe an object while slots are free
 	outPool  sync.Pool
 
 	mu    sync.Mutex // guards pools

@@ -2,6 +2,7 @@ package queue
 
 import (
 	"fmt"
+	"math"
 	"time"
 )
 
@@ -106,12 +107,18 @@ func (s *Scheduler) Drain(now time.Duration) {
 	s.mark()
 }
 
-// FreeSlot reports whether a new session of any class could start now without waiting: a slot outside the reserve is
-// free and nobody waits. Under Shared nothing ever waits here, so the answer is true. O(1).
-func (s *Scheduler) FreeSlot() bool {
+// FreeSlot reports whether a new session of any class could start now without waiting. O(1).
+func (s *Scheduler) FreeSlot() bool { return s.FreeSlots() > 0 }
+
+// FreeSlots returns how many new sessions of any class could start now without waiting: the free slots outside the reserve,
+// none while anybody waits. Under Shared nothing ever waits here, so the answer is math.MaxInt. O(1).
+func (s *Scheduler) FreeSlots() int {
 	if s.policy.Strategy == Shared {
-		return true
+		return math.MaxInt
+	}
+	if s.waiting.count > 0 || s.draining {
+		return 0
 	}
 	_, common := s.free()
-	return common > 0 && s.waiting.count == 0 && !s.draining
+	return common
 }

@@ -24,7 +24,7 @@ type Options struct {
 
 // Queue is the scheduler behind a lock. Its methods are safe for concurrent use.
 //
-// Invariants: free equals core.FreeSlot() whenever mu is free; every open grant is in the list; every waiter of the
+// Invariants: free equals core.FreeSlots() whenever mu is free; every open grant is in the list; every waiter of the
 // list is registered in the core and not woken; a waiter is woken exactly once. mu is a leaf: nothing that blocks or
 // calls back runs under it.
 type Queue struct {
@@ -34,7 +34,7 @@ type Queue struct {
 	closeOnce    sync.Once
 
 	idle sync.Pool // *waiter
-	free atomic.Bool
+	free atomic.Int64
 
 	mu           sync.Mutex
 	holdLimit    int // 0 once closed
@@ -58,13 +58,16 @@ func New(policy queue.Policy, opts Options) (*Queue, error) {
 		start := time.Now()
 		q.clock = func() time.Duration { return time.Since(start) }
 	}
-	q.free.Store(core.FreeSlot())
+	q.free.Store(int64(core.FreeSlots()))
 	return q, nil
 }
 
 // FreeSlot reports whether a new session could start now without waiting. Lock-free, a few nanoseconds; the answer may
 // be outdated when it arrives, so it is a hint for what to ask the origin, never an admission.
-func (q *Queue) FreeSlot() bool { return q.free.Load() }
+func (q *Queue) FreeSlot() bool { return q.free.Load() > 0 }
+
+// FreeSlots returns how many new sessions could start now without waiting; the same kind of hint as FreeSlot.
+func (q *Queue) FreeSlots() int64 { return q.free.Load() }
 
 // Now returns the time of the queue's clock, to turn Verdict.Arrival into wall time.
 func (q *Queue) Now() time.Duration { return q.clock() }
@@ -227,8 +230,8 @@ func (q *Queue) CheckInvariants() error {
 	if held := q.core.Snapshot(q.clock()).Held; held != len(q.waiters) {
 		return fmt.Errorf("shell holds %d requests, the core %d", len(q.waiters), held)
 	}
-	if q.free.Load() != q.core.FreeSlot() {
-		return fmt.Errorf("published free slot is %v, the core says %v", q.free.Load(), q.core.FreeSlot())
+	if q.free.Load() != int64(q.core.FreeSlots()) {
+		return fmt.Errorf("published free slots are %v, the core says %v", q.free.Load(), q.core.FreeSlots())
 	}
 	return nil
 }
@@ -236,7 +239,7 @@ func (q *Queue) CheckInvariants() error {
 // finishLocked ends every locked operation: it wakes the answered, publishes the hint, unlocks and reports ended stays.
 func (q *Queue) finishLocked() {
 	q.wakeLocked()
-	q.free.Store(q.core.FreeSlot())
+	q.free.Store(int64(q.core.FreeSlots()))
 	ended := q.core.TakeEnded()
 	q.mu.Unlock()
 	if q.sessionEnded != nil {
