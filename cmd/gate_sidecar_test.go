@@ -33,7 +33,7 @@ type sidecar struct {
 }
 
 // buildSidecar builds the binary as `make build` does, readable for every user.
-var buildSidecar = func(t *testing.T) string {
+func buildSidecar(t *testing.T) string {
 	t.Helper()
 	path := filepath.Join(openDir(t, ""), "arkvory-sidecar")
 	command := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w", "-o", path, "./arkvory-sidecar")

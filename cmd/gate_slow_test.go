@@ -158,9 +158,9 @@ const (
 	slowRate    = 16 << 10 // bytes/s it reads
 )
 
-// openSlow opens count downloads whose readers take the first bytes as fast as they come and slowRate from then on, until
-// stop is called. Every client has its own address.
-func openSlow(t *testing.T, s *sidecar, path string, count int, first int64) (stop func()) {
+// openSlow opens count downloads whose readers take first(n) bytes as fast as they come and slowRate from then on, until stop
+// is called. Every client has its own address.
+func openSlow(t *testing.T, s *sidecar, path string, count int, first func(n int) int64) (stop func()) {
 	t.Helper()
 	clients := openMany(t, count, func(n int) (*rawClient, error) {
 		c, err := dialRaw(s.listen, n, slowReceive)
@@ -173,7 +173,7 @@ func openSlow(t *testing.T, s *sidecar, path string, count int, first int64) (st
 		if err == nil && c.code != 200 {
 			err = fmt.Errorf("status %d", c.code)
 		}
-		for left := first; left > 0 && err == nil; {
+		for left := first(n); left > 0 && err == nil; {
 			var m int
 			m, err = c.discard(int(min(left, int64(len(blind)))), true)
 			left -= int64(m)
@@ -216,14 +216,15 @@ func openSlow(t *testing.T, s *sidecar, path string, count int, first int64) (st
 
 // queues is the kernel memory of a set of sockets, in bytes: r received and unread, w queued to send (sent and unacknowledged
 // included), f reserved by the socket beyond both.
-type queues struct{ sockets, r, w, f int64 }
+// rb, the receive buffer's bound at this moment, is no memory: it explains r.
+type queues struct{ sockets, r, w, f, rb int64 }
 
 func (q queues) sum() int64 { return q.r + q.w + q.f }
 
 // each gives an average in KiB.
 func (q queues) each() string {
 	n := max(q.sockets, 1) * kib
-	return fmt.Sprintf("%d sockets, r %d + w %d + f %d KiB each", q.sockets, q.r/n, q.w/n, q.f/n)
+	return fmt.Sprintf("%d sockets, r %d + w %d + f %d KiB each (rb %d)", q.sockets, q.r/n, q.w/n, q.f/n, q.rb/n)
 }
 
 // pipesOf returns how many pipes a process has and the bytes inside them: kernel memory that no socket shows.
@@ -254,7 +255,13 @@ func pipesOf(t *testing.T, pid int) (count, bytes int64) {
 	return count, bytes
 }
 
-var skmem = regexp.MustCompile(`skmem:\(r(\d+),rb\d+,t\d+,tb\d+,f(\d+),w(\d+),`)
+// never and fastFirst are firsts of openSlow.
+func never(int) int64 { return 0 }
+
+// fastFirst: enough bytes for autotuned buffers and for the fast path of the sidecar.
+func fastFirst(int) int64 { return 4 * mib }
+
+var skmem = regexp.MustCompile(`skmem:\(r(\d+),rb(\d+),t\d+,tb\d+,f(\d+),w(\d+),`)
 
 // kernelQueues sums skmem of the sockets that ss's filter selects.
 func kernelQueues(t *testing.T, filter ...string) (q queues) {
@@ -266,7 +273,7 @@ func kernelQueues(t *testing.T, filter ...string) (q queues) {
 	for _, match := range skmem.FindAllSubmatch(out, -1) {
 		value := func(i int) int64 { n, _ := strconv.ParseInt(string(match[i]), 10, 64); return n }
 		q.sockets++
-		q.r, q.f, q.w = q.r+value(1), q.f+value(2), q.w+value(3)
+		q.r, q.rb, q.f, q.w = q.r+value(1), q.rb+value(2), q.f+value(3), q.w+value(4)
 	}
 	return q
 }

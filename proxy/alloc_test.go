@@ -80,6 +80,10 @@ func allocations(t *testing.T, addr string, ask string, answerBytes, rounds int)
 
 // TestB4_AllocationsPerRelayedRequest is acceptance 2.8: at most 10 for a small request.
 func TestB4_AllocationsPerRelayedRequest(t *testing.T) {
+	rounds := 2000
+	if raceEnabled {
+		rounds = 100
+	}
 	for _, c := range []struct {
 		name   string
 		fields string
@@ -100,7 +104,7 @@ func TestB4_AllocationsPerRelayedRequest(t *testing.T) {
 			s.SessionMinBytes = 16 * mib
 			s.Policy.SessionMinBytes = 16 * mib
 		})
-		mallocs, heap := allocations(t, b.addr, "GET /object HTTP/1.1\r\nHost: store.test\r\n"+c.fields+"\r\n", len(head)+c.body, 2000)
+		mallocs, heap := allocations(t, b.addr, "GET /object HTTP/1.1\r\nHost: store.test\r\n"+c.fields+"\r\n", len(head)+c.body, rounds)
 		t.Logf("%s: %.2f allocations, %.0f bytes", c.name, mallocs, heap)
 		if mallocs > c.most && !raceEnabled {
 			t.Errorf("%s: %.2f allocations a request, at most %.0f", c.name, mallocs, c.most)

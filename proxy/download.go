@@ -54,6 +54,10 @@ func (x *exchange) download() {
 			break
 		}
 		x.drop(telemetry.DiscardBroken) // it must wait: its body is not read ahead
+		if hasBody(&x.c.Req) {          // what the request itself carried is gone with it: it cannot be sent a second time
+			x.refuseSession(verdict)
+			return
+		}
 		if !x.claim(facts) {
 			return
 		}

@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"fmt"
 	"net"
 	"strings"
 	"sync/atomic"
@@ -59,7 +60,8 @@ func TestP7_ClosedIdleConnectionCostsNothing(t *testing.T) {
 	o := newOrigin(t, func(k *call) { k.body(); k.reply(200, "", "ok"); k.over = k.n == 1 })
 	b := start(t, o.url(), nil)
 	for i := range 5 {
-		c := b.dial().send(request("POST", "/x", "Content-Length: 2") + "hi")
+		size := 2 + i%2*100000 // in memory whole, or not
+		c := b.dial().send(request("POST", "/x", fmt.Sprintf("Content-Length: %d", size)) + strings.Repeat("x", size))
 		c.ok(200)
 		want := i + 1
 		if n := o.count("POST"); n != want {

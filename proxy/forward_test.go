@@ -49,6 +49,16 @@ func TestP1_UpstreamHostOverridesHost(t *testing.T) {
 	}
 }
 
+func TestP1_AbsoluteFormNamesTheHost(t *testing.T) {
+	t.Parallel()
+	o, heads := seen(t)
+	b := start(t, o.url(), nil)
+	b.dial().send("GET http://Other.test:81//a?b HTTP/1.1\r\nHost: ignored\r\n\r\n").ok(200)
+	if got := <-heads; !strings.HasPrefix(got, "GET //a?b HTTP/1.1\r\n") || field(got, "Host") != "Other.test:81" {
+		t.Errorf("head:\n%s", got)
+	}
+}
+
 func TestP1_HTTP10ClientWithoutHost(t *testing.T) {
 	t.Parallel()
 	o, heads := seen(t)

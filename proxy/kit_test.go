@@ -175,14 +175,14 @@ func (b *bench) cut() {
 type traces struct {
 	InFlight, Active, Waiting, Held         int
 	UpActive, UpWaiting, DownActive, DownWt int
-	PaceUp, PaceDown, Busy                  int
+	PaceUp, PaceDown, Busy, Looking         int
 }
 
 func (b *bench) left() traces {
 	q, u, d := b.p.queue.Snapshot(), b.p.up.Snapshot(), b.p.down.Snapshot()
 	_, busy := b.p.upstreamConnections()
 	return traces{InFlight: b.p.Busy(), Active: q.ActiveTotal(), Waiting: q.WaitingTotal(), Held: q.Held, UpActive: u.Active, UpWaiting: u.Waiting,
-		DownActive: d.Active, DownWt: d.Waiting, PaceUp: b.p.upGov.Snapshot().Waiting, PaceDown: b.p.downGov.Snapshot().Waiting, Busy: busy}
+		DownActive: d.Active, DownWt: d.Waiting, PaceUp: b.p.upGov.Snapshot().Waiting, PaceDown: b.p.downGov.Snapshot().Waiting, Busy: busy, Looking: int(b.p.looking.Load())}
 }
 
 // quiet waits until nothing is left of any request but waiting sessions, which keep their places by rule (X1b).

@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"crypto/tls"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -21,6 +22,10 @@ func store(t *testing.T) *origin {
 		if k.method == "PUT" {
 			k.body()
 			k.reply(201, "", "")
+			return
+		}
+		if k.target == "/chunked" {
+			k.send("HTTP/1.1 200 X\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n")
 			return
 		}
 		var size int
@@ -84,6 +89,19 @@ func TestP6_ClientLeavesInMidBody(t *testing.T) {
 	c.close()
 	b.quiet(twoTicks)
 	eventually(t, "the upstream connection is closed", func() bool { return o.open() == 0 })
+}
+
+func TestP6_P8_TLSClientLeavesWhileHeld(t *testing.T) {
+	t.Parallel()
+	pair, pool, _, _ := authority(t)
+	o := store(t)
+	b := start(t, o.url(), func(s *Settings) { oneSlot(s); s.TLS = &tls.Config{Certificates: []tls.Certificate{pair}} })
+	g, _ := b.p.queue.Admit(holding())
+	defer g.Abandon()
+	c := b.dialTLS(pool).get("/b/1000000")
+	eventually(t, "it is held", func() bool { return b.left().Held == 1 })
+	c.close()
+	within(t, twoTicks, "it has left", func() bool { return b.left().Held == 0 && b.p.front.Open() == 0 })
 }
 
 // TestP6_Q11_ClientLeavesWhileHeld also shows that the next one in the queue gets the slot.

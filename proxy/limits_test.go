@@ -87,8 +87,8 @@ func TestP10_StalledDownloadIsCut(t *testing.T) {
 	b := start(t, o.url(), func(s *Settings) { s.StallTimeout = 3 * front.Tick })
 	c := b.dial().get("/a/1000000000")
 	eventually(t, "it is cut", func() bool { return b.left().Busy == 0 && o.count("GET") == 1 && b.p.Busy() == 0 })
-	if _, err := io.Copy(io.Discard, c.br); err == nil {
-		t.Error("the client saw a clean end")
+	if a := c.answer(); a.err == nil {
+		t.Errorf("a whole body of %d bytes", len(a.body))
 	}
 	if n := b.metric(`arkvory_client_errors_total{reason="stalled"}`); n != "1" {
 		t.Errorf("stalled %s", n)
@@ -149,6 +149,17 @@ func TestA4_PausesOfOthersAreNoSilence(t *testing.T) {
 		}
 		c.send(big).ok(201)
 	}
+}
+
+func TestA4_UpstreamThatNeverSays100HoldsNoPlace(t *testing.T) {
+	t.Parallel()
+	o := newOrigin(t, func(k *call) { k.closed() })
+	b := start(t, o.url(), func(s *Settings) { s.UploadIdleTimeout, s.ResponseTimeout = front.Tick, 2*front.Tick })
+	c := b.dial().send(request("PUT", "/f", "Content-Length: 5", "Expect: 100-continue"))
+	if a := c.ok(408); a.reason(t) != "upload_idle" {
+		t.Errorf("%s", a.body)
+	}
+	b.quiet(patience)
 }
 
 func TestA4_DeadlineOfTheWholeUpload(t *testing.T) {
@@ -240,6 +251,9 @@ func TestA3_SmallResponsesNeedNoPlace(t *testing.T) {
 	})
 	slow := b.dial().get("/a/200000")
 	slow.begin("GET")
+	if a := b.once("GET", "/chunked"); a.StatusCode != 503 || a.reason(t) != "queue_full" { // O3: of unknown length
+		t.Errorf("unknown length: %d %s", a.StatusCode, a.body)
+	}
 	if a := b.once("GET", "/b/1000"); a.StatusCode != 200 || len(a.body) != 1000 {
 		t.Errorf("small: %d", a.StatusCode)
 	}

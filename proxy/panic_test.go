@@ -4,6 +4,7 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -15,6 +16,20 @@ import (
 type faulty struct {
 	*Proxy
 	broken *Proxy // shares everything but one room, which is missing
+	upload *Proxy // shares everything but a budget whose clock is broken
+}
+
+// brokenClock panics once it is asked again.
+type brokenClock struct {
+	bucket.Clock
+	asked atomic.Bool
+}
+
+func (c *brokenClock) Now() time.Duration {
+	if c.asked.Swap(true) {
+		panic("injected in the uploader")
+	}
+	return c.Clock.Now()
 }
 
 func (f *faulty) ServeRequest(c *front.Conn) bool {
@@ -23,6 +38,8 @@ func (f *faulty) ServeRequest(c *front.Conn) bool {
 	switch string(c.Req.Target) {
 	case "/none/1000000": // with slot and upstream connection, before the answer
 		x.p = f.broken
+	case "/upload": // on the uploader's goroutine
+		x.p = f.upload
 	case "/body/1000000": // in the middle of the body
 		x.sentFn = func(int64) { panic("injected in the body") }
 	}
@@ -41,11 +58,16 @@ func startFaulty(t *testing.T, o *origin) *bench {
 	}
 	b.p = p
 	old := p.front
-	broken := &Proxy{set: p.set, log: p.log, front: p.front, pool: p.pool, ids: p.ids, clients: p.clients, objects: p.objects, queue: p.queue, up: p.up,
-		down: p.down, upGov: p.upGov, downGov: nil, metrics: p.metrics}
-	broken.outPool.New = p.outPool.New
+	twin := func(up, down *bucket.Governor) *Proxy {
+		q := &Proxy{set: p.set, log: p.log, front: p.front, pool: p.pool, ids: p.ids, clients: p.clients, objects: p.objects, queue: p.queue, up: p.up,
+			down: p.down, upGov: up, downGov: down, metrics: p.metrics}
+		q.outPool.New = p.outPool.New
+		return q
+	}
+	faulty := &faulty{Proxy: p, broken: twin(p.upGov, nil),
+		upload: twin(bucket.NewGovernor(bucket.Limit{BytesPerSecond: mib}, bucket.Limit{}, &brokenClock{Clock: bucket.SystemClock()}), p.downGov)}
 	p.front = front.New(front.Settings{MaxConnections: 64, MaxHeaderBytes: 16 * kib, HeaderTimeout: patience, IdleTimeout: patience, StallTimeout: patience,
-		OnTick: func(time.Duration) { p.tick(p.queue.Now()) }}, &faulty{p, broken})
+		OnTick: func(time.Duration) { p.tick(p.queue.Now()) }}, faulty)
 	if err := old.Shutdown(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -71,10 +93,16 @@ func TestQ19_PanicIsContainedAndEverythingReleased(t *testing.T) {
 		}
 	}
 	b.quiet(twoTicks)
-	if n := b.metric("arkvory_panics_total"); n != "2" {
+	c = b.dial().send(request("PUT", "/upload", "Content-Length: 100000") + strings.Repeat("x", 100000))
+	if a := c.ok(500); a.reason(t) != "panic" || !a.Close {
+		t.Errorf("%s, close %v", a.body, a.Close)
+	}
+	c.close()
+	b.quiet(twoTicks)
+	if n := b.metric("arkvory_panics_total"); n != "3" {
 		t.Errorf("%s panics", n)
 	}
-	if n := strings.Count(b.log.String(), "contained a panic"); n != 2 {
+	if n := strings.Count(b.log.String(), "contained a panic"); n != 3 {
 		t.Errorf("%d lines of log:\n%s", n, b.log.String())
 	}
 	if a := b.once("GET", "/fine/1000000"); a.StatusCode != 200 || len(a.body) != 1000000 {

@@ -3,13 +3,12 @@ package proxy
 import (
 	"encoding/json"
 	"fmt"
-	"io"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/arkvory/sidecar/proxy/front"
+	"github.com/arkvory/sidecar/bucket"
 	"github.com/arkvory/sidecar/queue"
 )
 
@@ -272,6 +271,49 @@ func TestQ13_CompletionFreesTheSlotAndAPartDoesNot(t *testing.T) {
 	}
 }
 
+func TestQ3_SharedAdmitsEveryRequestByItself(t *testing.T) {
+	t.Parallel()
+	o := store(t)
+	b := start(t, o.url(), func(s *Settings) { s.Policy.Strategy = queue.Shared })
+	c := b.dial().get("/a/1000000000")
+	c.begin("GET")
+	if l := b.left(); l.Active != 0 || l.DownActive != 1 {
+		t.Errorf("%+v", l)
+	}
+	c.close()
+	b.quiet(twoTicks)
+}
+
+func TestQ17_FullQueueRefuses(t *testing.T) {
+	t.Parallel()
+	o := store(t)
+	b := start(t, o.url(), func(s *Settings) { oneSlot(s); s.Policy.QueueLimit, s.Policy.QueuePerPrincipal = 1, 1 })
+	holder := b.occupy("/a/1000000000")
+	defer holder.close()
+	for _, fields := range [][]string{{id}, {}} {
+		if a := b.once("GET", "/b/1000000", fields...); a.StatusCode != 503 || a.reason(t) != "queue_full" || a.Header.Get("Retry-After") == "" {
+			t.Errorf("%d %s", a.StatusCode, a.body)
+		}
+	}
+	if s := b.p.queue.Snapshot(); s.WaitingTotal() != 0 {
+		t.Errorf("%d wait", s.WaitingTotal())
+	}
+}
+
+func TestB1_BytesOfASessionArePaced(t *testing.T) {
+	t.Parallel()
+	o := store(t)
+	const rate = 4 * mib
+	b := start(t, o.url(), func(s *Settings) { s.DownloadTotal = bucket.Limit{BytesPerSecond: rate} })
+	began := time.Now()
+	if a := b.once("GET", "/a/4000000"); len(a.body) != 4000000 {
+		t.Errorf("%d bytes", len(a.body))
+	}
+	if took, least := time.Since(began).Seconds(), (4000000.0-rate/10)/rate; took < least {
+		t.Errorf("4 MB took %.3f s, the bound says at least %.3f", took, least)
+	}
+}
+
 func TestX1_RefusalsSpeakTheClientsLanguage(t *testing.T) {
 	t.Parallel()
 	o := store(t)
@@ -327,48 +369,4 @@ func TestX1_SteeringIsNeverQueued(t *testing.T) {
 	if len(o.requests()) != 6 {
 		t.Errorf("the origin got %q", o.requests())
 	}
-}
-
-func TestL1_DrainRefusesTheNewAndFinishesTheRunning(t *testing.T) {
-	t.Parallel()
-	o := store(t)
-	b := start(t, o.url(), oneSlot)
-	holder := b.dial().get("/a/60000000")
-	resp := holder.begin("GET")
-	held := b.dial().get("/b/1000000")
-	eventually(t, "one is held", func() bool { return b.left().Held == 1 })
-	idle := b.dial()
-	idle.get("/small/10").ok(200)
-	b.p.StartDrain()
-	if a := held.ok(503); a.Header.Get("Retry-After") != "2" || a.reason(t) != "draining" || !a.Close {
-		t.Errorf("%s %v", a.body, a.Header)
-	}
-	if a := b.once("GET", "/small/10"); a.StatusCode != 503 || a.Header.Get("Retry-After") != "2" || a.reason(t) != "draining" {
-		t.Errorf("new: %d %s", a.StatusCode, a.body)
-	}
-	idle.atEnd()
-	if n, err := io.Copy(io.Discard, resp.Body); n != 60000000 || err != nil {
-		t.Errorf("the running one got %d bytes, %v", n, err)
-	}
-	holder.atEnd()
-	b.quiet(patience)
-}
-
-func TestL1_ShutdownsDeadlineCuts(t *testing.T) {
-	t.Parallel()
-	o := store(t)
-	b := start(t, o.url(), nil)
-	down := b.dial().get("/a/1000000000")
-	resp := down.begin("GET")
-	up := b.dial().send(request("PUT", "/u", "Content-Length: 1000") + "part")
-	eventually(t, "both run", func() bool { return b.p.Busy() == 2 && o.count("PUT") == 1 })
-	began := time.Now()
-	b.cut()
-	if took := time.Since(began); took > 10*front.Tick {
-		t.Errorf("it took %v", took)
-	}
-	if n, err := io.Copy(io.Discard, resp.Body); err == nil {
-		t.Errorf("a whole body of %d bytes", n)
-	}
-	up.atEnd()
 }

@@ -39,8 +39,12 @@ func (x *exchange) startUpload() *uploader {
 		u.pace = gov.Open(x.id.Principal)
 	}
 	req := &x.c.Req
+	grace := time.Duration(0)
+	if req.Expect100 && req.Minor == 1 { // an upstream that never says 100 must not hold the place for ever
+		grace = x.p.set.ResponseTimeout
+	}
 	u.stream.Flow = relay.Flow{Src: x.c.Conn, Dst: x.w.Conn, Pace: u.pace, Now: x.c.Clock(),
-		Waiting: x.c.Sender(x.p.set.UploadIdleTimeout, req.Expect100 && req.Minor == 1), Gone: x.c.Gone(), Sent: func(n int64) { u.bytes += n }}
+		Waiting: x.c.Sender(x.p.set.UploadIdleTimeout, grace), Gone: x.c.Gone(), Sent: func(n int64) { u.bytes += n }}
 	u.stream.ChunkedIn, u.stream.ChunkedOut = req.Chunked, req.Chunked
 	u.stream.ReadLimit = relay.BodyBytes
 	length := req.ContentLength

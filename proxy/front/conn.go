@@ -51,8 +51,9 @@ type Conn struct {
 	expired    atomic.Bool  // the limit passed
 	senderIdle atomic.Int64 // coarse time since when an upload waits for its sender, 0 = it does not
 	idleLimit  time.Duration
-	expecting  atomic.Bool // the sender waits for 100 Continue: its silence is the upstream's
-	starved    atomic.Bool // the sender was silent too long
+	expecting  atomic.Bool   // the sender waits for 100 Continue: its silence is the upstream's
+	grace      time.Duration // for so long
+	starved    atomic.Bool   // the sender was silent too long
 	headLate   atomic.Bool
 
 	mu       sync.Mutex // guards what is below
@@ -143,11 +144,11 @@ func (c *Conn) Hasten(d time.Duration) {
 // Expired reports whether the limit of Await passed.
 func (c *Conn) Expired() bool { return c.expired.Load() }
 
-// Sender gives the clock that an upload stops while it does not wait for its sender, and takes the limit on that wait. With expecting it runs from
-// Continued on, or from the first byte of a sender that did not wait for it.
-func (c *Conn) Sender(limit time.Duration, expecting bool) *atomic.Int64 {
-	c.idleLimit = limit
-	c.expecting.Store(expecting)
+// Sender gives the clock that an upload stops while it does not wait for its sender, and takes the limit on that wait. A sender that expects 100 Continue
+// gets grace on top until Continued, or until its first byte when it does not wait; 0 for others.
+func (c *Conn) Sender(limit, grace time.Duration) *atomic.Int64 {
+	c.idleLimit, c.grace = limit, grace
+	c.expecting.Store(grace > 0)
 	return &c.senderIdle
 }
 
@@ -219,8 +220,10 @@ func (c *Conn) checkBusy(now int64) bool {
 		}
 		c.mu.Unlock()
 	}
-	if w := c.senderIdle.Load(); w > 0 && now-w > int64(c.idleLimit) && !c.expecting.Load() && !c.starved.Swap(true) {
-		c.InterruptReads()
+	if w := c.senderIdle.Load(); w > 0 && now-w > int64(c.idleLimit) {
+		if !(c.expecting.Load() && now-w <= int64(c.idleLimit+c.grace)) && !c.starved.Swap(true) {
+			c.InterruptReads()
+		}
 	}
 	moved := c.Moved.Load()
 	if moved != c.seen {
@@ -378,7 +381,7 @@ type Panic struct {
 }
 
 // Linger reads on for a moment after the sending side was ended, so that the answer just written is not destroyed by a reset that unread
-// bytes would cause (RFC 9112 section 9.6). Bounded in time and bytes.
+// bytes would cause (RFC 9112 section 9.6). Bounded in time, as nginx bounds it.
 func (c *Conn) Linger() {
 	_ = c.CloseWrite()
 	c.enter(stateTunnel)

@@ -180,7 +180,11 @@ func TestA4_SendersSilenceCountsFromItsOwnTurn(t *testing.T) {
 	t.Parallel()
 	var expecting atomic.Bool
 	b := start(t, nil, func(c *Conn) bool {
-		clock := c.Sender(2*Tick, expecting.Load())
+		grace := time.Duration(0)
+		if expecting.Load() {
+			grace = patience
+		}
+		clock := c.Sender(2*Tick, grace)
 		clock.Store(c.Now())
 		begin := c.Now()
 		told := make(chan struct{})

@@ -3,7 +3,6 @@ package front
 import (
 	"bufio"
 	"context"
-	"crypto/tls"
 	"fmt"
 	"io"
 	"net"
@@ -112,15 +111,6 @@ type client struct {
 func (b *bench) dial() *client {
 	b.t.Helper()
 	conn, err := net.Dial("tcp", b.addr)
-	if err != nil {
-		b.t.Fatal(err)
-	}
-	return b.wrap(conn)
-}
-
-func (b *bench) dialTLS(config *tls.Config) *client {
-	b.t.Helper()
-	conn, err := tls.Dial("tcp", b.addr, config)
 	if err != nil {
 		b.t.Fatal(err)
 	}

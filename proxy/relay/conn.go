@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"os"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -45,10 +46,11 @@ type Conn struct {
 	raw syscall.RawConn
 	fd  int
 
-	buf   []byte
-	r, w  int
-	floor int // bytes below stay untouched: the head in use
-	large bool
+	buf     []byte
+	r, w    int
+	floor   int // bytes below stay untouched: the head in use
+	large   bool
+	spoiled bool // a TLS connection that held something unasked when it should have been idle
 
 	// Moved counts body bytes that passed this connection, in either direction; read by the watcher.
 	Moved atomic.Int64
@@ -243,14 +245,16 @@ func (c *Conn) SendAndFill(p []byte) (written bool, err error) {
 		}
 		return true, c.Fill(BodyBytes)
 	}
+	c.ReleaseIfEmpty() // a drained buffer has no room for the answer
 	c.rop = op{kind: opSend, p: p}
 	err = c.finishRead(c.raw.Read(c.readFn))
-	if c.rop.n < len(p) && err == nil && c.rop.started { // the socket took a part: rare, the rest goes the blocking way
+	written = c.rop.started
+	if c.rop.n < len(p) && err == nil && written { // the socket took a part: rare, the rest goes the blocking way
 		if _, err = c.tcp.Write(p[c.rop.n:]); err == nil {
 			err = c.Fill(BodyBytes)
 		}
 	}
-	return c.rop.started, err
+	return written, err
 }
 
 // Send writes p on an idle connection after the same check as SendAndFill, without waiting for an answer.
@@ -269,7 +273,32 @@ func (c *Conn) quiet() bool {
 	}
 	ok := false
 	err := c.raw.Control(func(fd uintptr) { ok = quietFD(int(fd)) })
+	if c.tcp == nil {
+		return err == nil && c.quietTLS(!ok)
+	}
 	return err == nil && ok
+}
+
+// recordWait is how long quietTLS waits for the rest of a record that is already on its way.
+const recordWait = time.Millisecond
+
+// quietTLS looks behind the socket: a TLS connection may hold application data decrypted before, and what waits on its socket may
+// be the protocol's own, such as the session tickets that a server sends after the handshake. These are taken in; application
+// data, an end or an error make the connection stale for good. Without pending bytes it costs no system call.
+func (c *Conn) quietTLS(pending bool) bool {
+	if c.spoiled || c.Interrupted() {
+		return false
+	}
+	deadline := time.Unix(1, 0)
+	if pending {
+		deadline = time.Now().Add(recordWait)
+	}
+	var b [1]byte
+	_ = c.nc.SetReadDeadline(deadline)
+	n, err := c.nc.Read(b[:])
+	c.ResumeReads()
+	c.spoiled = n > 0 || !errors.Is(err, os.ErrDeadlineExceeded)
+	return !c.spoiled && !c.Interrupted()
 }
 
 // Quiet is quiet for owners of idle connections.
@@ -464,8 +493,13 @@ func (c *Conn) Interrupted() bool { return c.interrupted.Load() }
 // InterruptReads ends the pending and later reads only, so that an answer can still be written. Safe from any goroutine.
 func (c *Conn) InterruptReads() { _ = c.nc.SetReadDeadline(time.Unix(1, 0)) }
 
-// ResumeReads takes InterruptReads back.
-func (c *Conn) ResumeReads() { _ = c.nc.SetReadDeadline(time.Time{}) }
+// ResumeReads takes InterruptReads back, but not Interrupt.
+func (c *Conn) ResumeReads() {
+	_ = c.nc.SetReadDeadline(time.Time{})
+	if c.interrupted.Load() { // looked at afterwards: Interrupt sets it first, so that one of the two ends the reads
+		_ = c.nc.SetReadDeadline(time.Unix(1, 0))
+	}
+}
 
 // Close closes the socket and gives the buffer back. Not safe beside a read or write in progress; Interrupt is.
 func (c *Conn) Close() error {

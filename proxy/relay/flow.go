@@ -79,6 +79,13 @@ func (f *Flow) Copy(n int64) error {
 		}
 		n -= want
 		for want > 0 {
+			// the copy path calls the sockets past the poller, whose deadlines would end it
+			if f.Dst.Interrupted() {
+				return &SinkError{errInterrupted}
+			}
+			if f.Src.Interrupted() {
+				return &SourceError{errInterrupted}
+			}
 			m, err := f.step(want)
 			if m > 0 {
 				want -= m
@@ -307,8 +314,8 @@ func (f *Flow) throughPipe(n int64) (int64, error) {
 			return int64(got - p.held), &SinkError{err}
 		}
 		p.held -= m
+		f.Bytes[PathSplice] += int64(m)
 		dst.Moved.Add(1) // progress for the watcher before the slice is whole
 	}
-	f.Bytes[PathSplice] += int64(got)
 	return int64(got), nil
 }

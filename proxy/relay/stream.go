@@ -31,15 +31,10 @@ var crlf = []byte("\r\n")
 // Run moves the body to its end, trailer section included. Errors as of Copy; a broken chunk is a *SourceError with a *wire.Error.
 func (s *Stream) Run() error {
 	defer s.Close()
-	if len(s.Src.Buffered()) == 0 { // the head alone is news: it does not wait for the body
-		if err := s.flush(); err != nil {
-			return err
-		}
-	}
 	for {
 		data, err := s.next()
 		if err != nil {
-			return &SourceError{err}
+			return err
 		}
 		if len(data) == 0 {
 			break
@@ -70,7 +65,8 @@ func (s *Stream) flush() error {
 	return nil
 }
 
-// next returns decoded bytes out of the source's buffer, valid until it is read again; none at the end.
+// next returns decoded bytes out of the source's buffer, valid until it is read again; none at the end. What is ready for the sink, a
+// head for one, goes out before it waits. Errors: *SourceError, *SinkError.
 func (s *Stream) next() ([]byte, error) {
 	for {
 		b := s.Src.Buffered()
@@ -85,13 +81,16 @@ func (s *Stream) next() ([]byte, error) {
 				return nil, nil
 			}
 			if err != nil && err != wire.ErrNeedMore {
-				return nil, err
+				return nil, &SourceError{err}
 			}
 		case len(b) > 0:
 			s.Src.Skip(len(b))
 			return b, nil
 		}
 		s.Src.ReleaseIfEmpty()
+		if err := s.flush(); err != nil {
+			return nil, err
+		}
 		if s.Waiting != nil && s.Now != nil {
 			s.Waiting.Store(s.Now.Load())
 		}
@@ -103,7 +102,7 @@ func (s *Stream) next() ([]byte, error) {
 			if !s.ChunkedIn && errors.Is(err, io.EOF) {
 				return nil, nil
 			}
-			return nil, eof(err)
+			return nil, &SourceError{eof(err)}
 		}
 	}
 }
