@@ -72,7 +72,7 @@ var modules = map[string][]string{
 }
 
 // testModules may be imported by every test, the others of modules by tests of their rooms only.
-var testModules = []string{"pgregory.net/rapid", "go.uber.org/goleak", "github.com/goccy/go-yaml"}
+var testModules = []string{"pgregory.net/rapid", "go.uber.org/goleak", "github.com/goccy/go-yaml", "golang.org/x/sys"}
 
 // frontTests are rooms whose tests stand before and behind the real proxy and may speak with fasthttp.
 var frontTests = []string{"cmd"}
@@ -89,6 +89,7 @@ var clockReads = map[string]string{
 	"proxy/front/conn.go":     "socket shell: bounds of a lingering close",
 	"proxy/front/server.go":   "socket shell: the watcher's tick, the coarse clock, the pause after a failed accept",
 	"proxy/proxy.go":          "composition of the front: one clock for the gates and the readiness page",
+	"proxy/relay/conn.go":     "socket shell: bound of a look into a TLS record",
 	"proxy/refuse.go":         "Arkvory-Starts-At is a wall time",
 	"proxy/sources.go":        "uptime in the readiness page",
 	"proxy/upload.go":         "socket shell: the moment of grace for an upload that is all but done",

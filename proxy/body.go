@@ -44,11 +44,19 @@ func (x *exchange) sendLength(n int64) error {
 	} else if err := x.c.Write(x.out); err != nil {
 		return &relay.SinkError{Err: err}
 	}
-	x.w.Unpin() // nothing of the upstream's head is needed any more
+	x.w.Unpin() // nothing of the heads is needed any more: a long body holds no buffer
+	x.freeOut()
+	if x.upload == nil {
+		x.c.Unpin()
+	}
 	f := &x.flow
 	*f = x.newFlow()
+	if x.fast {
+		f.Trust()
+	}
 	err := f.Copy(n)
 	f.Close()
+	x.fast = f.Fast()
 	x.countFlow(f)
 	return err
 }

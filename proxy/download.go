@@ -39,6 +39,9 @@ func (x *exchange) download() {
 		}
 		facts = object.FromResponse(&x.w.Resp)
 		if x.grant != nil || !sessions || !facts.Known || !x.isSession(facts) {
+			if x.looks && x.p.looking.Load() > x.p.queue.FreeSlots()/2 {
+				x.rememberSmall(facts, status)
+			}
 			x.looked()
 			break
 		}
@@ -137,6 +140,19 @@ func (x *exchange) nameObject() {
 	x.key = object.MakeKey(x.name, x.id.Credentials)
 }
 
+// rememberSmall notes near the bound of mayLook that an object needs no slot, so that the next GET of it is not counted there.
+func (x *exchange) rememberSmall(f object.Facts, status int) {
+	switch {
+	case f.Known:
+		x.remember(f)
+	case status == 200:
+		x.rememberNoLength()
+	}
+}
+
+// rememberNoLength notes an object that comes without a length, a page made anew each time for one: it is no session and is not described again.
+func (x *exchange) rememberNoLength() { x.remember(object.Facts{Known: true, SizeBytes: -1}) }
+
 func (x *exchange) remember(f object.Facts) {
 	x.nameObject()
 	x.p.objects.Put(x.p.queue.Now(), x.key, f)
@@ -164,6 +180,9 @@ func (x *exchange) describe() (f object.Facts, known, answered bool) {
 	}
 	if !f.Known || status != 200 && status != 206 {
 		x.p.metrics.Described(telemetry.DescribeUnread)
+		if status == 200 {
+			x.rememberNoLength()
+		}
 		return f, false, false
 	}
 	x.p.metrics.Described(how)

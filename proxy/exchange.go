@@ -53,6 +53,7 @@ type exchange struct {
 	profile profile.Profile
 	bodyOK  bool // the request's body was read to its end
 	looks   bool // counted in Proxy.looking
+	fast    bool // the client took its last large body without long waits
 	heard   bool // something of the response was seen in this try
 }
 
@@ -106,13 +107,16 @@ func (x *exchange) release() {
 	x.pace = nil
 	x.flow.Close()
 	x.flow = relay.Flow{}
-	if x.out != nil {
-		if cap(x.out) == outBytes {
-			x.p.outPool.Put((*[outBytes]byte)(x.out[:outBytes]))
-		}
-		x.out = nil
-	}
+	x.freeOut()
 	x.profile = profile.Profile{}
+}
+
+// freeOut gives the memory for heads back.
+func (x *exchange) freeOut() {
+	if cap(x.out) == outBytes {
+		x.p.outPool.Put((*[outBytes]byte)(x.out[:outBytes]))
+	}
+	x.out = nil
 }
 
 // Errors of an exchange that are not the upstream's.

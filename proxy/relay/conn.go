@@ -17,17 +17,15 @@ import (
 
 // Sizes of pooled memory, in bytes.
 const (
-	HeadBytes    = 4 << 10  // first buffer of a client connection: one request head
-	BodyBytes    = 68 << 10 // buffer of an upstream connection: a response head and a 64 KiB body in one read
-	scratchBytes = 1 << 20  // copy path, held only while bytes move
-	tlsBytes     = 64 << 10
+	HeadBytes = 4 << 10  // first buffer of a client connection: one request head
+	BodyBytes = 68 << 10 // buffer of an upstream connection: a response head and a 64 KiB body in one read
+	tlsBytes  = 64 << 10
 )
 
 var (
-	headPool    = sync.Pool{New: func() any { return new([HeadBytes]byte) }}
-	bodyPool    = sync.Pool{New: func() any { return new([BodyBytes]byte) }}
-	scratchPool = sync.Pool{New: func() any { return new([scratchBytes]byte) }}
-	tlsPool     = sync.Pool{New: func() any { return new([tlsBytes]byte) }}
+	headPool = sync.Pool{New: func() any { return new([HeadBytes]byte) }}
+	bodyPool = sync.Pool{New: func() any { return new([BodyBytes]byte) }}
+	tlsPool  = sync.Pool{New: func() any { return new([tlsBytes]byte) }}
 )
 
 // ErrStale says that a kept connection was closed by its peer, or carries bytes nobody asked for, before a request was sent on it.
@@ -59,7 +57,9 @@ type Conn struct {
 	closed      atomic.Bool
 
 	readFn, writeFn func(uintptr) bool
-	rop, wop        op // one goroutine may read while another writes
+	narrowed        bool // the kernel's receive buffer was cut down
+
+	rop, wop op // one goroutine may read while another writes
 }
 
 // op is the state of the system call in the callbacks below: kept in the Conn so that a call allocates nothing.

@@ -288,14 +288,25 @@ func TestP3_SocketTuning(t *testing.T) {
 	defer near.Close()
 	defer far.Close()
 	TuneClient(near)
-	TuneUpstream(near)
 	control(near, func(fd int) {
-		for option, want := range map[int]int{unix.TCP_NOTSENT_LOWAT: notSentLowWater, unix.TCP_WINDOW_CLAMP: windowClamp} {
-			if got, err := unix.GetsockoptInt(fd, unix.IPPROTO_TCP, option); got != want || err != nil {
-				t.Errorf("option %d is %d, want %d: %v", option, got, want, err)
-			}
+		if got, err := unix.GetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_NOTSENT_LOWAT); got != notSentLowWater || err != nil {
+			t.Errorf("low water is %d, want %d: %v", got, notSentLowWater, err)
 		}
 	})
+	c, err := NewConn(far, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.narrow()
+	if got, err := unix.GetsockoptInt(c.fd, unix.SOL_SOCKET, unix.SO_RCVBUF); err != nil || got > 2*narrowBuffer {
+		t.Errorf("a slow stream's receive buffer is %d: %v", got, err)
+	}
+	if c.Widen() && c.narrowed {
+		t.Error("widened and narrow at once")
+	}
+	if lock, err := unix.GetsockoptInt(c.fd, unix.SOL_SOCKET, soBufLock); err == nil && !c.narrowed && lock != 0 {
+		t.Errorf("the buffer is still locked: %d", lock)
+	}
 	_ = near.Close()
 	TuneClient(near) // a closed socket is no failure of the caller's
 }

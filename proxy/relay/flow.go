@@ -65,6 +65,12 @@ type Flow struct {
 	room   bool // the sink is known to be writable
 }
 
+// Trust says that the sink has proved fast in an earlier flow, so that this one begins with splice. Fast tells the same of this flow.
+func (f *Flow) Trust() { f.proven = provenBytes }
+
+// Fast reports whether the sink has taken provenBytes without a long wait.
+func (f *Flow) Fast() bool { return f.proven >= provenBytes && !f.slow }
+
 // Copy moves n bytes from Src to Dst. It returns when all are written to the socket, or with *SourceError, *SinkError or an error
 // of bucket.Stream.Take. What of n was moved is in the sum of Bytes.
 func (f *Flow) Copy(n int64) error {
@@ -179,21 +185,21 @@ func (f *Flow) peekCopy(n int64) (int64, error) {
 	}
 	f.room = false
 	limit = min(limit, n)
-	scratch := scratchPool.Get().(*[scratchBytes]byte)
-	got, e := recv(f.Src.fd, scratch[:], int(limit), unix.MSG_PEEK|unix.MSG_DONTWAIT)
+	scratch := takeScratch()
+	got, e := recv(f.Src.fd, scratch, int(min(limit, int64(len(scratch)))), unix.MSG_PEEK|unix.MSG_DONTWAIT)
 	if e == unix.EAGAIN {
-		scratchPool.Put(scratch)
+		giveScratch(scratch)
 		return 0, f.waitSource()
 	}
 	if e != 0 || got == 0 {
-		scratchPool.Put(scratch)
+		giveScratch(scratch)
 		if e != 0 {
 			return 0, &SourceError{e}
 		}
 		return 0, &SourceError{io.ErrUnexpectedEOF}
 	}
 	sent, e := write(f.Dst.fd, scratch[:got])
-	scratchPool.Put(scratch)
+	giveScratch(scratch)
 	if e != 0 && e != unix.EAGAIN {
 		return 0, &SinkError{e}
 	}
@@ -278,6 +284,7 @@ func (f *Flow) noteWait(blocked bool, start int64) {
 	if f.now()-start >= slowWaitNanos {
 		f.slow = true
 		f.proven = 0
+		f.Src.narrow()
 	} else if f.slow {
 		f.proven = 0
 	}

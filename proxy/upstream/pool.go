@@ -94,7 +94,7 @@ func (p *Pool) Snapshot() Snapshot {
 	p.mu.Lock()
 	idle := len(p.idle)
 	p.mu.Unlock()
-	return Snapshot{Idle: idle, Busy: int(p.open.Load()) - idle, Dials: p.dials.Load(), Reachable: !p.failed.Load()}
+	return Snapshot{Idle: idle, Busy: max(0, int(p.open.Load())-idle), Dials: p.dials.Load(), Reachable: !p.failed.Load()}
 }
 
 // Writer is one connection to the origin, bound to the exchange of whoever got it.
@@ -171,12 +171,6 @@ func (p *Pool) connect(gone <-chan struct{}) (*Writer, error) {
 	if err != nil {
 		return nil, err
 	}
-	tcp, ok := nc.(*net.TCPConn)
-	if !ok {
-		_ = nc.Close()
-		return nil, errors.New("cannot use upstream connection: not a TCP socket")
-	}
-	relay.TuneUpstream(tcp)
 	if p.tls != nil {
 		t := tls.Client(nc, p.tls)
 		_ = nc.SetDeadline(time.Now().Add(p.set.DialTimeout))
@@ -227,7 +221,7 @@ func (w *Writer) Release(now int64) {
 	}
 	w.Unpin()
 	p := w.pool
-	if w.Interrupted() || w.unasked() || w.Resp.Close || w.Resp.LengthAndChunked || w.Resp.Minor == 0 && !w.Resp.KeepAlive {
+	if !w.Widen() || w.Interrupted() || w.unasked() || w.Resp.Close || w.Resp.LengthAndChunked || w.Resp.Minor == 0 && !w.Resp.KeepAlive {
 		if len(w.Buffered()) > 0 {
 			p.metrics.Discarded(telemetry.DiscardUnsolicited)
 		}
