@@ -271,7 +271,8 @@ func kernelQueues(t *testing.T, filter ...string) (q queues) {
 		t.Fatalf("ss: %v\n%s", err, out)
 	}
 	for _, match := range skmem.FindAllSubmatch(out, -1) {
-		value := func(i int) int64 { n, _ := strconv.ParseInt(string(match[i]), 10, 64); return n }
+		// f is a signed number in the kernel, below zero for a moment after a buffer was cut down, and printed as unsigned.
+		value := func(i int) int64 { n, _ := strconv.ParseUint(string(match[i]), 10, 64); return max(int64(int32(n)), 0) }
 		q.sockets++
 		q.r, q.rb, q.f, q.w = q.r+value(1), q.rb+value(2), q.f+value(3), q.w+value(4)
 	}
