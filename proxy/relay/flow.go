@@ -40,8 +40,9 @@ func (p Path) String() string { return [...]string{"buffered", "copy", "splice",
 const (
 	provenBytes   = 512 << 10
 	slowSlice     = 64 << 10
-	sliceBytes    = 8 << 20 // longest unpaced slice between two looks at anything else
-	slowWaitNanos = 200e6   // on the coarse clock
+	sliceBytes    = 8 << 20  // longest unpaced slice between two looks at anything else
+	pacedSlice    = 15 << 16 // what a 1 MiB pipe takes in one call, as segments do not fill its pages
+	slowWaitNanos = 200e6    // on the coarse clock
 )
 
 // Flow moves a body of known length. The zero value of the optional fields is fine. A Flow belongs to one goroutine.
@@ -77,7 +78,10 @@ func (f *Flow) Copy(n int64) error {
 	for n > 0 {
 		want := min(n, sliceBytes)
 		if f.Pace != nil {
-			g, err := f.Pace.Take(want, f.Gone)
+			if f.pipe != nil && f.pipe.held == 0 {
+				f.Close() // a pipe is not held while waiting
+			}
+			g, err := f.Pace.Take(min(want, pacedSlice), f.Gone)
 			if err != nil {
 				return err
 			}
@@ -132,7 +136,7 @@ func (f *Flow) step(n int64) (int64, error) {
 	if !f.Src.Bare() || !f.Dst.Bare() {
 		return f.throughMemory(n)
 	}
-	if f.pipe != nil && (f.slow || n < slowSlice) && f.pipe.held == 0 {
+	if f.pipe != nil && f.slow && f.pipe.held == 0 {
 		f.Close()
 	}
 	if f.pipe == nil && f.proven >= provenBytes && n >= slowSlice {
