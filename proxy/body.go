@@ -27,7 +27,11 @@ func (x *exchange) sendBody(fr framing) error {
 
 // sendLength relays a body of n bytes.
 func (x *exchange) sendLength(n int64) error {
-	if x.pace == nil && n <= smallBody {
+	large := n-int64(len(x.w.Buffered())) >= relay.SpliceMin
+	if wasLarge := x.p.largeBodies.Load(); wasLarge != (n >= relay.SpliceMin) {
+		x.p.largeBodies.Store(!wasLarge)
+	}
+	if x.pace == nil && n <= smallBody && !(large && x.c.Bare() && x.w.Bare()) {
 		return x.sendSmall(int(n))
 	}
 	if x.pace == nil {
@@ -51,12 +55,14 @@ func (x *exchange) sendLength(n int64) error {
 	}
 	f := &x.flow
 	*f = x.newFlow()
-	if x.fast {
+	if x.fast || n <= smallBody { // what is small fits the sockets' buffers even of a slow client
 		f.Trust()
 	}
 	err := f.Copy(n)
 	f.Close()
-	x.fast = f.Fast()
+	if n > smallBody {
+		x.fast = f.Fast()
+	}
 	x.countFlow(f)
 	return err
 }
@@ -73,7 +79,7 @@ func (x *exchange) sendSmall(n int) error {
 			switch {
 			case !first:
 				err = x.c.Write(b)
-			case len(b) <= 4096:
+			case len(b) <= cap(x.out)-len(x.out):
 				x.out = append(x.out, b...)
 				err = x.c.Write(x.out)
 			default:

@@ -199,6 +199,7 @@ func (x *exchange) try(pool *upstream.Pool, a ask, body, whole, fresh bool) erro
 		limit = x.p.set.UploadDeadline
 	}
 	x.c.Await(limit)
+	w.HeadOnly(x.p.largeBodies.Load())
 	if body && !whole {
 		_, err = w.Send(x.out)
 		if err == nil {

@@ -88,8 +88,10 @@ type Proxy struct {
 	metrics *telemetry.Metrics
 
 	inFlight atomic.Int64
-	looking  atomic.Int64 // GETs on their way that describe an object while slots are free
-	outPool  sync.Pool
+	// largeBodies guesses from the last response that the next body is large: see relay.Conn.HeadOnly. A wrong guess costs one read.
+	largeBodies atomic.Bool
+	looking     atomic.Int64 // GETs on their way that describe an object while slots are free
+	outPool     sync.Pool
 
 	mu    sync.Mutex // guards pools
 	pools map[string]*upstream.Pool

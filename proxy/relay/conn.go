@@ -57,6 +57,7 @@ type Conn struct {
 	closed      atomic.Bool
 
 	readFn, writeFn func(uintptr) bool
+	headOnly        bool // the first read of an answer takes little more than its head
 	narrowed        bool // the kernel's receive buffer was cut down
 
 	rop, wop op // one goroutine may read while another writes
@@ -132,6 +133,10 @@ func (c *Conn) Pin(n int) {
 	c.r += n
 	c.floor = c.r
 }
+
+// HeadOnly tells whether the next answer is expected to be large: then the first read takes little more than its head, and the body is left to
+// splice. Otherwise one read takes head and body of up to 64 KiB.
+func (c *Conn) HeadOnly(on bool) { c.headOnly = on }
 
 // Unpin gives up the pinned head; the buffer goes back to its pool when nothing unread is in it.
 func (c *Conn) Unpin() {
@@ -360,7 +365,11 @@ func (c *Conn) readSome(fd int) bool {
 	if fresh {
 		c.acquire()
 	}
-	n, e := read(fd, c.buf[c.w:])
+	p := c.buf[c.w:]
+	if fresh && c.headOnly && len(p) > HeadBytes {
+		p = p[:HeadBytes]
+	}
+	n, e := read(fd, p)
 	if e == unix.EAGAIN {
 		if fresh {
 			c.release()

@@ -36,6 +36,9 @@ const (
 
 func (p Path) String() string { return [...]string{"buffered", "copy", "splice", "tls"}[p] }
 
+// SpliceMin is the size in bytes from which on splice costs less than a copy.
+const SpliceMin = 32 << 10
+
 // Limits of a stream's tempo, in bytes; see the package documentation.
 const (
 	provenBytes   = 512 << 10
@@ -139,7 +142,7 @@ func (f *Flow) step(n int64) (int64, error) {
 	if f.pipe != nil && f.slow && f.pipe.held == 0 {
 		f.Close()
 	}
-	if f.pipe == nil && f.proven >= provenBytes && n >= slowSlice {
+	if f.pipe == nil && f.proven >= provenBytes && n >= SpliceMin {
 		if f.pipe = pipes.get(); f.pipe == nil {
 			f.proven = provenBytes / 2 // try again later
 		}
