@@ -439,6 +439,17 @@ func (c *Conn) Write2(a, b []byte) error { return c.Write3(a, b, nil) }
 
 // Write writes p whole.
 func (c *Conn) Write(p []byte) error {
+	if c.tcp != nil && len(p) > 0 && !c.interrupted.Load() && !c.closed.Load() {
+		n, e := write(c.fd, p) // past the poller while the socket takes it: see sys.go
+		switch {
+		case e == 0 && n == len(p):
+			return nil
+		case e == 0:
+			p = p[n:]
+		case e != unix.EAGAIN:
+			return os.NewSyscallError("write", e)
+		}
+	}
 	_, err := c.nc.Write(p)
 	return err
 }
