@@ -80,7 +80,7 @@ var frontTests = []string{"cmd"}
 // clockReads names every shipped file that reads or waits for the clock, and why it is a shell and not a rule. Rules get
 // the time as an argument. A file that no longer does must leave the list.
 var clockReads = map[string]string{
-	"cmd/arkvory-sidecar/main.go":     "composition root: uptime, the poll that ends a drain",
+	"cmd/arkvory-sidecar/main.go":     "composition root: uptime, the poll that ends a drain and its least time",
 	"cmd/arkvory-sidecar/settings.go": "composition root: the interval at which TLS files are looked at",
 
 	"bucket/clock.go":         "the clock file of the buckets: the governor's default clock and its one timer",
@@ -88,7 +88,7 @@ var clockReads = map[string]string{
 	"queue/memory/queue.go":   "shell around the core: default of the injected clock, the tick, the term of a hold",
 	"proxy/front/conn.go":     "socket shell: bounds of a lingering close",
 	"proxy/front/server.go":   "socket shell: the watcher's tick, the coarse clock, the pause after a failed accept",
-	"proxy/proxy.go":          "composition of the front: one clock for the gates and the readiness page",
+	"proxy/proxy.go":          "composition: one clock for the gates and the readiness page, the interval at which files are looked at, pauses after a panic",
 	"proxy/relay/conn.go":     "socket shell: bound of a look into a TLS record",
 	"proxy/refuse.go":         "Arkvory-Starts-At is a wall time",
 	"proxy/sources.go":        "uptime in the readiness page",

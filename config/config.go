@@ -70,8 +70,6 @@ type Config struct {
 	// PrincipalsFile and ClientsFile are paths of readable YAML files, or empty. Their contents are checked by their readers.
 	PrincipalsFile string `env:"ARKVORY_PRINCIPALS_FILE"`
 	ClientsFile    string `env:"ARKVORY_CLIENTS_FILE"`
-	// StateDir is an existing directory for what outlives the process, or empty.
-	StateDir string `env:"ARKVORY_STATE_DIR"`
 
 	// Admission per request.
 

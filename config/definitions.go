@@ -104,12 +104,10 @@ var principalDefinitions = []definition{
 	{name: "ARKVORY_PRINCIPAL_FROM", example: "signature,authorization,address",
 		rule:    "ordered comma list of header:NAME (needs ARKVORY_TRUSTED_PROXIES), client-cert, cookie:NAME, signature, authorization, address",
 		meaning: "Where the identity of a request is looked for; the first hit wins.", check: checkPrincipalSources},
-	{name: "ARKVORY_PRINCIPALS_FILE", rule: "readable file", example: "/etc/arkvory/principals.yaml",
+	{name: "ARKVORY_PRINCIPALS_FILE", rule: "readable YAML file, format below", example: "/etc/arkvory/principals.yaml",
 		meaning: "YAML map from keys, users, subjects, networks to principals and classes; re-read when it changes.", check: checkFile},
-	{name: "ARKVORY_CLIENTS_FILE", rule: "readable file", example: "/etc/arkvory/clients.yaml",
-		meaning: "YAML additions to the built-in table of client behaviour.", check: checkFile},
-	{name: "ARKVORY_STATE_DIR", rule: "existing directory", example: "/var/lib/arkvory",
-		meaning: "Directory for what outlives the process. Unset: memory only.", check: checkDirectory},
+	{name: "ARKVORY_CLIENTS_FILE", rule: "readable YAML file, format below", example: "/etc/arkvory/clients.yaml",
+		meaning: "YAML additions to the built-in table of client behaviour; re-read when it changes.", check: checkFile},
 }
 
 var transferDefinitions = []definition{
@@ -144,7 +142,7 @@ var sessionDefinitions = []definition{
 	whole("ARKVORY_DOWNLOAD_IDLE_SECONDS", 1, 3600, "30", "", "Pause that frees a slot; the arrival is kept for 10 minutes more."),
 	whole("ARKVORY_DOWNLOAD_AGING_MINUTES", 0, 10080, "15", "", "Wait that lifts a session one class, never above release; 0 switches it off."),
 	whole("ARKVORY_DOWNLOAD_RANGES_PER_SESSION", 1, 64, "4", "", "Responses of one session at once."),
-	whole("ARKVORY_DOWNLOAD_QUEUE_LIMIT", 1, 1048576, "65536", "", "Sessions known at once, active and waiting."),
+	whole("ARKVORY_DOWNLOAD_QUEUE_LIMIT", 1, 1048576, "65536", "at least ARKVORY_MAX_DOWNLOAD_SESSIONS", "Sessions known at once, active and waiting."),
 	whole("ARKVORY_DOWNLOAD_QUEUE_PER_PRINCIPAL", 1, 1048576, "4096", "at most ARKVORY_DOWNLOAD_QUEUE_LIMIT", "Sessions of one principal."),
 	whole("ARKVORY_DOWNLOAD_HOLD_SECONDS", 0, maxHoldSeconds, "20", "", "How long a plain client's request is held for its turn; 0 answers at once.").
 		from("ARKVORY_TRANSFER_QUEUE_TIMEOUT_MS in seconds, at most 25"),

@@ -36,6 +36,7 @@
 //
 //	1 <= MaxUploadsPerPrincipal <= MaxUploads             1 <= MaxDownloadsPerPrincipal <= MaxDownloads
 //	TransferQueuePerPrincipal <= TransferQueueLimit       DownloadQueuePerPrincipal <= DownloadQueueLimit
+//	MaxDownloadSessions <= DownloadQueueLimit
 //	0 <= DownloadReserve < MaxDownloadSessions            UploadIdleTimeout <= UploadDeadline
 //	DownloadAdmissionMinBytes <= DownloadSessionMinBytes  UpstreamMaxIdle <= UpstreamMaxConnections
 //	each rate is 0 or 65536..1099511627776                DownloadHold <= 25 s

@@ -39,7 +39,6 @@ ARKVORY_TRUSTED_PROXIES=
 ARKVORY_PRINCIPAL_FROM=signature,authorization,address
 ARKVORY_PRINCIPALS_FILE=
 ARKVORY_CLIENTS_FILE=
-ARKVORY_STATE_DIR=
 ARKVORY_MAX_UPLOADS=8
 ARKVORY_MAX_DOWNLOADS=16
 ARKVORY_MAX_UPLOADS_PER_PRINCIPAL=4
@@ -107,7 +106,7 @@ func TestA1_DefaultsFollowOtherVariables(t *testing.T) {
 		{[]string{"TRANSFER_QUEUE_TIMEOUT_MS=500"}, []string{"DOWNLOAD_HOLD_SECONDS=1"}},
 		{[]string{"TRANSFER_QUEUE_TIMEOUT_MS=500", "DOWNLOAD_HOLD_SECONDS=0"}, []string{"DOWNLOAD_HOLD_SECONDS=0"}},
 		{[]string{"TRANSFER_QUEUE_LIMIT=5"}, []string{"TRANSFER_QUEUE_PER_PRINCIPAL=5"}},
-		{[]string{"DOWNLOAD_QUEUE_LIMIT=5"}, []string{"DOWNLOAD_QUEUE_PER_PRINCIPAL=5"}},
+		{[]string{"DOWNLOAD_QUEUE_LIMIT=50"}, []string{"DOWNLOAD_QUEUE_PER_PRINCIPAL=50"}},
 		{[]string{"UPLOAD_DEADLINE_MS=5"}, []string{"UPLOAD_IDLE_TIMEOUT_MS=5"}},
 		{[]string{"DOWNLOAD_SESSION_MIN_BYTES=5"}, []string{"DOWNLOAD_ADMISSION_MIN_BYTES=5"}},
 		{[]string{"UPSTREAM_MAX_CONNECTIONS=5"}, []string{"UPSTREAM_MAX_IDLE=5"}},
@@ -151,7 +150,7 @@ func everyVariable(t *testing.T) []string {
 	cert, key := pair(t)
 	files := map[string]string{
 		"ARKVORY_TLS_CERT_FILE": cert, "ARKVORY_TLS_KEY_FILE": key, "ARKVORY_TLS_CLIENT_CA_FILE": cert, "ARKVORY_UPSTREAM_CA_FILE": cert,
-		"ARKVORY_PRINCIPALS_FILE": write(t, "p.yaml", "{}"), "ARKVORY_CLIENTS_FILE": write(t, "c.yaml", "{}"), "ARKVORY_STATE_DIR": t.TempDir(),
+		"ARKVORY_PRINCIPALS_FILE": write(t, "p.yaml", "{}"), "ARKVORY_CLIENTS_FILE": write(t, "c.yaml", "{}"),
 	}
 	var environ []string
 	for _, one := range definitions {

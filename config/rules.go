@@ -132,18 +132,6 @@ func readFile(path string) ([]byte, error) {
 	return content, nil
 }
 
-// checkDirectory judges the path of an existing directory.
-func checkDirectory(text string) (string, error) {
-	info, err := os.Stat(text)
-	switch {
-	case err != nil:
-		return "", errors.New("cannot be used: " + plainReason(err))
-	case !info.IsDir():
-		return "", errors.New("is not a directory")
-	}
-	return text, nil
-}
-
 // plainReason strips the operation and the path from a file error: the fault already shows the path.
 func plainReason(err error) string {
 	var path *fs.PathError

@@ -52,7 +52,7 @@ func certificateCases(t *testing.T) []wrong {
 
 // wrongValues holds the refused values of every variable.
 func wrongValues(t *testing.T) map[string][]wrong {
-	cert, key := pair(t)
+	cert, _ := pair(t)
 	_, otherKey := pair(t)
 	return map[string][]wrong{
 		"ARKVORY_LISTEN": append(hostCases(), wrong{"localhost", "has no port", nil}, wrong{":-1", "no number", nil}),
@@ -103,7 +103,6 @@ func wrongValues(t *testing.T) map[string][]wrong {
 			{strings.Repeat("cookie:a,", 17), "more than 16", nil}},
 		"ARKVORY_PRINCIPALS_FILE": fileCases(t),
 		"ARKVORY_CLIENTS_FILE":    fileCases(t),
-		"ARKVORY_STATE_DIR":       {{"/nowhere/at/all", "no such file", nil}, {key, "not a directory", nil}},
 		"ARKVORY_MAX_UPLOADS":     numberCases("0", "33"),
 		"ARKVORY_MAX_DOWNLOADS":   numberCases("0", "257"),
 		"ARKVORY_MAX_UPLOADS_PER_PRINCIPAL": numberCases("0", "33",
@@ -131,11 +130,13 @@ func wrongValues(t *testing.T) map[string][]wrong {
 			{"bulk=1001", "outside 1..1000", nil}, {"bulk=99999999999999999999", "outside 1..1000", nil}, {"bulk=", "no whole number", nil},
 			{"bulk=x", "no whole number", nil}, {"bulk=+1", "no whole number", nil}, {"bulk=1,bulk=2", "entry 2 that names no class, or one", nil},
 			{"bulk=1,", "entry 2 that is no class=weight", nil}},
-		"ARKVORY_DOWNLOAD_SESSION_MIN_BYTES":   numberCases("-1", "1099511627777"),
-		"ARKVORY_DOWNLOAD_IDLE_SECONDS":        numberCases("0", "3601"),
-		"ARKVORY_DOWNLOAD_AGING_MINUTES":       numberCases("-1", "10081"),
-		"ARKVORY_DOWNLOAD_RANGES_PER_SESSION":  numberCases("0", "65"),
-		"ARKVORY_DOWNLOAD_QUEUE_LIMIT":         numberCases("0", "1048577"),
+		"ARKVORY_DOWNLOAD_SESSION_MIN_BYTES":  numberCases("-1", "1099511627777"),
+		"ARKVORY_DOWNLOAD_IDLE_SECONDS":       numberCases("0", "3601"),
+		"ARKVORY_DOWNLOAD_AGING_MINUTES":      numberCases("-1", "10081"),
+		"ARKVORY_DOWNLOAD_RANGES_PER_SESSION": numberCases("0", "65"),
+		"ARKVORY_DOWNLOAD_QUEUE_LIMIT": numberCases("0", "1048577",
+			wrong{"15", "below ARKVORY_MAX_DOWNLOAD_SESSIONS, which is 16", nil},
+			wrong{"999", "which is 1000", []string{"ARKVORY_MAX_DOWNLOAD_SESSIONS=1000", "ARKVORY_MAX_REQUESTS=9999"}}),
 		"ARKVORY_DOWNLOAD_QUEUE_PER_PRINCIPAL": numberCases("0", "1048577", wrong{"65537", "above ARKVORY_DOWNLOAD_QUEUE_LIMIT, which is 65536", nil}),
 		"ARKVORY_DOWNLOAD_HOLD_SECONDS":        numberCases("-1", "26"),
 		"ARKVORY_OBJECT_CACHE_ENTRIES":         numberCases("0", "1048577"),
@@ -241,6 +242,7 @@ func TestL2_OneMistakeIsOneFault(t *testing.T) {
 		{"ARKVORY_DOWNLOAD_SESSION_MIN_BYTES=x", "ARKVORY_DOWNLOAD_ADMISSION_MIN_BYTES=99999999"},
 		{"ARKVORY_TRUSTED_PROXIES=x", "ARKVORY_PRINCIPAL_FROM=header:X-User"},
 		{"ARKVORY_LISTEN=:x", "ARKVORY_ADMIN_LISTEN=:8080"},
+		{"ARKVORY_MAX_DOWNLOAD_SESSIONS=x", "ARKVORY_DOWNLOAD_QUEUE_LIMIT=5"},
 	} {
 		faults := faultsOf(t, environ...)
 		if name, _, _ := strings.Cut(environ[0], "="); len(faults) != 1 || faults[0].Variable != name {

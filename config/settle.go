@@ -35,6 +35,10 @@ func (l *load) settle() {
 	if l.sound("ARKVORY_DOWNLOAD_RESERVE", "ARKVORY_MAX_DOWNLOAD_SESSIONS") && c.DownloadReserve >= c.MaxDownloadSessions {
 		l.fault("ARKVORY_DOWNLOAD_RESERVE", "is not below ARKVORY_MAX_DOWNLOAD_SESSIONS, which is "+strconv.Itoa(c.MaxDownloadSessions))
 	}
+	if l.sound("ARKVORY_DOWNLOAD_QUEUE_LIMIT", "ARKVORY_MAX_DOWNLOAD_SESSIONS") && c.DownloadQueueLimit < c.MaxDownloadSessions {
+		l.fault("ARKVORY_DOWNLOAD_QUEUE_LIMIT", "is below ARKVORY_MAX_DOWNLOAD_SESSIONS, which is "+strconv.Itoa(c.MaxDownloadSessions)+
+			": it counts the active sessions too; raise the one or lower the other")
+	}
 	l.settleListeners()
 	l.settlePrincipals()
 	l.settleRates()
@@ -124,8 +128,8 @@ func (l *load) settleRates() {
 	if c.DownloadBytesPerSecond > 0 && c.DownloadBytesPerSecondPerPrincipal > c.DownloadBytesPerSecond {
 		l.warn("ARKVORY_DOWNLOAD_BYTES_PER_SECOND_PER_PRINCIPAL", "is above ARKVORY_DOWNLOAD_BYTES_PER_SECOND and so limits nothing")
 	}
-	if wanted := c.MaxDownloadSessions + c.MaxDownloads + c.MaxUploads; c.MaxRequests < wanted {
-		l.warn("ARKVORY_MAX_REQUESTS", "is below the "+strconv.Itoa(wanted)+" transfers that ARKVORY_MAX_DOWNLOAD_SESSIONS, "+
-			"ARKVORY_MAX_DOWNLOADS and ARKVORY_MAX_UPLOADS allow together")
+	if wanted := c.MaxDownloadSessions*c.DownloadRangesPerSession + c.MaxDownloads + c.MaxUploads + c.TransferQueueLimit; c.MaxRequests < wanted {
+		l.warn("ARKVORY_MAX_REQUESTS", "is below the "+strconv.Itoa(wanted)+" requests that ARKVORY_MAX_DOWNLOAD_SESSIONS times "+
+			"ARKVORY_DOWNLOAD_RANGES_PER_SESSION, ARKVORY_MAX_DOWNLOADS, ARKVORY_MAX_UPLOADS and ARKVORY_TRANSFER_QUEUE_LIMIT allow together")
 	}
 }

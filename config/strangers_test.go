@@ -17,13 +17,15 @@ func TestL2_UnknownVariablesAreWarnings(t *testing.T) {
 		{"ARKVORY_UNHEARD_OF=", "ARKVORY_UNHEARD_OF: unknown, ignored"},
 		{"ARKVORY_QUEUE=postgres", "ARKVORY_QUEUE: not in this version, ignored"},
 		{"ARKVORY_DATABASE_URL=postgres://u:p@h/d", "ARKVORY_DATABASE_URL: not in this version, ignored"},
+		{"ARKVORY_STATE_DIR=/var/lib/arkvory", "ARKVORY_STATE_DIR: not in this version, ignored"},
 		{"ARKVORY_TICKET_KEY=k", "ARKVORY_TICKET_KEY: not in this version, ignored"},
 		{"ARKVORY_UPSTREAM_FALLBACK=x", "ARKVORY_UPSTREAM_FALLBACK: not in this version, ignored"},
 		{"ARKVORY_DOWNLOAD_DRIP_LIMIT=0", "ARKVORY_DOWNLOAD_DRIP_LIMIT: not in this version, ignored"},
 		{"ARKVORY_DOWNLOAD_DRIP_BYTES_PER_SECOND=1", "ARKVORY_DOWNLOAD_DRIP_BYTES_PER_SECOND: not in this version, ignored"},
 		{"ARKVORY_DOWNLOAD_PREEMPT=false", "ARKVORY_DOWNLOAD_PREEMPT: not in this version, ignored"},
 		{"ARKVORY_MAX_DOWNLOAD_SESSIONS_ELASTIC=9", "ARKVORY_MAX_DOWNLOAD_SESSIONS_ELASTIC: not in this version, ignored"},
-		{"ARKVORY_MAX_REQUESTS=10", "ARKVORY_MAX_REQUESTS: is below the 40 transfers that ARKVORY_MAX_DOWNLOAD_SESSIONS, ARKVORY_MAX_DOWNLOADS and ARKVORY_MAX_UPLOADS allow together"},
+		{"ARKVORY_MAX_REQUESTS=10", "ARKVORY_MAX_REQUESTS: is below the 152 requests that ARKVORY_MAX_DOWNLOAD_SESSIONS times ARKVORY_DOWNLOAD_RANGES_PER_SESSION, " +
+			"ARKVORY_MAX_DOWNLOADS, ARKVORY_MAX_UPLOADS and ARKVORY_TRANSFER_QUEUE_LIMIT allow together"},
 		{"ARKVORY_PRINCIPAL_FROM=client-cert,address", "ARKVORY_PRINCIPAL_FROM: client-cert never hits while ARKVORY_TLS_CLIENT_CA_FILE is unset"},
 		{"ARKVORY_PRINCIPAL_FROM=address,signature", "ARKVORY_PRINCIPAL_FROM: entries after address are never reached: every request has an address"},
 	} {

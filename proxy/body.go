@@ -120,6 +120,7 @@ func (x *exchange) passed(p telemetry.RelayPath, n int64) {
 	}
 	x.c.Moved.Add(n)
 	x.sent += n
+	x.p.metrics.Delivered(telemetry.Download, n)
 	if x.grant != nil {
 		x.grant.Progress(n)
 	}
@@ -129,6 +130,7 @@ func (x *exchange) passed(p telemetry.RelayPath, n int64) {
 // flowSent is the relay's Sent for downloads.
 func (x *exchange) flowSent(n int64) {
 	x.sent += n
+	x.p.metrics.Delivered(telemetry.Download, n)
 	if x.grant != nil {
 		x.grant.Progress(n)
 	}

@@ -50,7 +50,7 @@ func (x *exchange) download() {
 		grant, verdict := x.p.queue.Admit(x.askFor(facts))
 		x.looked()
 		if verdict.Outcome == queue.Admitted {
-			x.grant = grant
+			x.granted(grant, verdict)
 			break
 		}
 		if verdict.Outcome == queue.PerRequest {
@@ -219,9 +219,9 @@ func (x *exchange) probe(a ask) (object.Facts, int, error) {
 // askFor is the question to the queue.
 func (x *exchange) askFor(f object.Facts) queue.Ask {
 	x.nameObject()
-	client := x.downloadID
-	if client == "" {
-		client = x.id.Client.String()
+	client := "id:" + x.downloadID // apart from addresses: an id that looks like one names no other client's session
+	if x.downloadID == "" {
+		client = "addr:" + x.id.Client.String()
 	}
 	return queue.Ask{
 		Key:       queue.Key{Principal: x.id.Principal, Object: string(x.name), Client: client},
@@ -262,16 +262,24 @@ func (x *exchange) claim(f object.Facts) bool {
 	}
 	switch verdict.Outcome {
 	case queue.Admitted:
-		x.grant = grant
+		x.granted(grant, verdict)
 		return true
 	case queue.PerRequest:
 		return true
 	case queue.Gone:
-		x.reason, x.keep, x.bodyOK = telemetry.ClientGone, false, true
+		x.left()
 		return false
 	}
 	x.refuseSession(verdict)
 	return false
+}
+
+// granted takes the grant over.
+func (x *exchange) granted(g *memory.Grant, v queue.Verdict) {
+	x.grant = g
+	if v.Started {
+		x.p.metrics.DownloadWait.Update(v.Waited.Seconds())
+	}
 }
 
 // match finds the client's profile.

@@ -28,6 +28,7 @@ type exchange struct {
 
 	id         identity.Identity
 	memo       identity.Memo
+	payer      string // whom an upload is charged to, "" for all else
 	class      queue.Class
 	classAsked bool
 	downloadID string // "" for a plain client
@@ -53,6 +54,7 @@ type exchange struct {
 	profile profile.Profile
 	bodyOK  bool // the request's body was read to its end
 	looks   bool // counted in Proxy.looking
+	ntlm    bool // the request authenticates its connection: see bound
 	fast    bool // the client took its last large body without long waits
 	heard   bool // something of the response was seen in this try
 }
@@ -71,10 +73,13 @@ func (p *Proxy) exchangeOf(c *front.Conn) *exchange {
 func (x *exchange) begin() {
 	req := &x.c.Req
 	x.isHead = string(req.Method) == "HEAD"
-	x.upgrade = req.Upgrade && len(req.Get(wire.Upgrade)) > 0 && req.Minor == 1 && !hasBody(req)
+	// Only WebSocket is tunnelled. What speaks another protocol afterwards, h2c above all, would pass by admission, pacing and the rules for
+	// header fields; such an upgrade is not offered to the upstream and the request is served as the HTTP/1.1 that it is.
+	x.upgrade = req.Upgrade && wire.EqualFold(req.Get(wire.Upgrade), "websocket") && req.Minor == 1 && !hasBody(req)
+	x.ntlm = connectionAuth(req.Get(wire.Authorization))
 	x.keep = !req.Close && (req.Minor == 1 || req.KeepAlive) && !x.c.Draining()
 	x.reason = telemetry.Unknown
-	x.sent, x.named, x.downloadID, x.classAsked = 0, false, "", false
+	x.sent, x.named, x.downloadID, x.classAsked, x.payer = 0, false, "", false, ""
 	x.bodyOK = !hasBody(req)
 	if x.out == nil {
 		x.out = x.p.outPool.Get().(*[outBytes]byte)[:0]
@@ -212,9 +217,10 @@ func (x *exchange) try(pool *upstream.Pool, a ask, body, whole, fresh bool) erro
 	if err == nil {
 		err = x.finalHead(body)
 	}
-	x.c.Await(0)
 	if x.upload != nil {
 		x.upload.answer()
+	} else {
+		x.c.Await(0)
 	}
 	if err == nil {
 		if body && whole {
@@ -254,6 +260,9 @@ func (x *exchange) cause(err error) error {
 
 // drop ends the upstream's side of the exchange, which did not end cleanly.
 func (x *exchange) drop(why telemetry.Discard) {
+	if x.upload != nil { // it writes to the socket that is closed here, whose number may be another's a moment later
+		x.upload.stop()
+	}
 	x.c.Bind(nil)
 	if x.w != nil {
 		x.w.Discard(why)
@@ -330,38 +339,46 @@ func (x *exchange) origin(a ask) error {
 // maxRedirects bounds how many redirects are followed for one request.
 const maxRedirects = 5
 
-// follow fetches the target of a redirect (P9). Credentials of the client stay with the host it spoke to.
+// follow fetches the target of a redirect (P9). Credentials of the client stay with the host it spoke to. A target on the host that the client spoke to
+// is the origin's own: it is asked through the origin's pool under the client's Host, never by dialling that name, which is this proxy's.
 func (x *exchange) follow(a ask) error {
-	base := &url.URL{Scheme: x.p.set.Upstream.Scheme, Host: x.p.pool.Host(), Path: "/"}
+	base := &url.URL{Scheme: x.p.set.Upstream.Scheme, Host: string(x.c.Req.Authority), Path: "/"}
+	if base.Host == "" {
+		base.Host = x.p.pool.Host()
+	}
 	if u, err := url.Parse(string(x.c.Req.Target)); err == nil {
 		base.Path, base.RawPath = u.Path, u.RawPath
 	}
+	last := string(x.c.Req.Target)
 	for hop := 0; ; hop++ {
 		switch x.w.Resp.Status {
 		case 301, 302, 303, 307, 308:
 		default:
 			return nil
 		}
-		location := string(x.w.Resp.Get(wire.Location))
-		u, err := url.Parse(location)
-		if err != nil || location == "" {
+		u := x.redirectTarget(base)
+		if u == nil {
 			return nil // not ours to judge: the client gets it as it is
-		}
-		if u = base.ResolveReference(u); u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || u.User != nil {
-			return nil
 		}
 		if hop == maxRedirects {
 			return &redirectError{errors.New("too many redirects")}
 		}
-		x.drop(telemetry.DiscardBroken)
-		pool, err := x.p.poolFor(u)
-		if err != nil {
-			return &redirectError{err}
+		own := x.ownHost(u.Host)
+		if own && u.RequestURI() == last {
+			return nil // a redirect to itself: only the client can do something about it
 		}
-		a.target = []byte(u.RequestURI())
-		a.foreign = !strings.EqualFold(u.Host, string(x.c.Req.Authority)) && !strings.EqualFold(u.Host, x.p.pool.Host()) ||
-			u.Scheme == "http" && x.p.pool.Secure()
-		a.host = u.Host
+		x.drop(telemetry.DiscardBroken)
+		pool := x.p.pool
+		a.host, a.foreign = "", false
+		if !own {
+			var err error
+			if pool, err = x.p.poolFor(u); err != nil {
+				return &redirectError{err}
+			}
+			a.host, a.foreign = u.Host, true
+		}
+		last = u.RequestURI()
+		a.target = []byte(last)
 		if err := x.open(pool, a); err != nil {
 			if errors.Is(err, errClientGone) {
 				return err
@@ -370,6 +387,34 @@ func (x *exchange) follow(a ask) error {
 		}
 		base = u
 	}
+}
+
+// redirectTarget resolves Location; nil for what is no target for a request.
+func (x *exchange) redirectTarget(base *url.URL) *url.URL {
+	location := string(x.w.Resp.Get(wire.Location))
+	u, err := url.Parse(location)
+	if err != nil || location == "" {
+		return nil
+	}
+	if u = base.ResolveReference(u); u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || u.User != nil {
+		return nil
+	}
+	for _, c := range []byte(u.RequestURI() + u.Host) {
+		if c <= ' ' || c == 0x7f {
+			return nil
+		}
+	}
+	return u
+}
+
+// ownHost reports whether a redirect stays with the origin: its own name, the one the client used, or the one it is called by.
+func (x *exchange) ownHost(host string) bool {
+	for _, own := range [...]string{string(x.c.Req.Authority), x.p.pool.Host(), x.p.set.UpstreamHost} {
+		if own != "" && strings.EqualFold(host, own) {
+			return true
+		}
+	}
+	return false
 }
 
 // redirectError is a redirect that could not be followed.

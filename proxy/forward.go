@@ -39,7 +39,7 @@ func (x *exchange) appendRequest(dst []byte, a ask) []byte {
 		}
 		switch f.ID {
 		case wire.Connection, wire.KeepAlive, wire.ProxyConnection, wire.Upgrade, wire.TE, wire.TransferEncoding, wire.ContentLength,
-			wire.ForwardedFor, wire.ForwardedProto, wire.ForwardedHost, wire.Forwarded, wire.Arkvory:
+			wire.ForwardedFor, wire.ForwardedProto, wire.ForwardedHost, wire.Forwarded, wire.Arkvory, wire.Shadow:
 			continue
 		case wire.Host:
 			if !host {

@@ -151,15 +151,15 @@ func TestI4_ClassAndDownloadIdAreChecked(t *testing.T) {
 	t.Parallel()
 	o, _ := seen(t)
 	b := start(t, o.url(), nil)
-	for _, c := range []struct{ line, rule string }{
-		{"Arkvory-Download-Class: fast", "Arkvory-Download-Class"},
-		{"Arkvory-Download-Class: bulk\r\nArkvory-Download-Class: bulk", "Arkvory-Download-Class"},
-		{"Arkvory-Download-Id: a b", "Arkvory-Download-Id"},
-		{"Arkvory-Download-Id: " + strings.Repeat("a", 129), "Arkvory-Download-Id"},
+	for _, c := range []struct{ line, rule, reason string }{
+		{"Arkvory-Download-Class: fast", "Arkvory-Download-Class", "class_unknown"},
+		{"Arkvory-Download-Class: bulk\r\nArkvory-Download-Class: bulk", "Arkvory-Download-Class", "class_unknown"},
+		{"Arkvory-Download-Id: a b", "Arkvory-Download-Id", "malformed_request"},
+		{"Arkvory-Download-Id: " + strings.Repeat("a", 129), "Arkvory-Download-Id", "malformed_request"},
 	} {
 		conn := b.dial()
 		a := conn.get("/", c.line).ok(400)
-		if !strings.Contains(a.body, c.rule) || a.reason(t) != "malformed_request" {
+		if !strings.Contains(a.body, c.rule) || a.reason(t) != c.reason {
 			t.Errorf("%s: %s", c.line, a.body)
 		}
 	}

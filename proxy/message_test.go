@@ -213,13 +213,13 @@ func TestP4_UpgradeCarriesBytesBothWaysAndHalfClose(t *testing.T) {
 		k.over = true
 		if k.target == "/refused" {
 			k.over = false
-			k.reply(426, "Upgrade: echo\r\nConnection: upgrade\r\n", "no")
+			k.reply(426, "Upgrade: websocket\r\nConnection: upgrade\r\n", "no")
 			return
 		}
-		if !strings.EqualFold(k.field("Connection"), "upgrade") || k.field("Upgrade") != "echo" {
+		if !strings.EqualFold(k.field("Connection"), "upgrade") || k.field("Upgrade") != "websocket" {
 			k.o.t.Errorf("no upgrade asked:\n%s", k.raw)
 		}
-		k.send("HTTP/1.1 101 Switching Protocols\r\nUpgrade: echo\r\nConnection: Upgrade\r\nSec-X: 1\r\n\r\nfirst")
+		k.send("HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-X: 1\r\n\r\nfirst")
 		got, err := io.ReadAll(k.br) // up to the client's half close
 		if err != nil {
 			k.o.t.Errorf("origin: %v", err)
@@ -227,9 +227,9 @@ func TestP4_UpgradeCarriesBytesBothWaysAndHalfClose(t *testing.T) {
 		k.send("got " + string(got))
 	})
 	b := start(t, o.url(), nil)
-	c := b.dial().send(request("GET", "/echo", "Connection: Upgrade", "Upgrade: echo") + "early ")
+	c := b.dial().send(request("GET", "/echo", "Connection: Upgrade", "Upgrade: websocket") + "early ")
 	h := c.head()
-	if !strings.HasPrefix(h, "HTTP/1.1 101 ") || field(h, "Upgrade") != "echo" || !strings.EqualFold(field(h, "Connection"), "upgrade") || field(h, "Sec-X") != "1" {
+	if !strings.HasPrefix(h, "HTTP/1.1 101 ") || field(h, "Upgrade") != "websocket" || !strings.EqualFold(field(h, "Connection"), "upgrade") || field(h, "Sec-X") != "1" {
 		t.Fatalf("head %q", h)
 	}
 	first := make([]byte, 5)
@@ -245,8 +245,8 @@ func TestP4_UpgradeCarriesBytesBothWaysAndHalfClose(t *testing.T) {
 	}
 	b.quiet(patience)
 
-	c = b.dial().send(request("GET", "/refused", "Connection: Upgrade", "Upgrade: echo"))
-	if a := c.ok(426); a.body != "no" || a.Header.Get("Upgrade") != "echo" {
+	c = b.dial().send(request("GET", "/refused", "Connection: Upgrade", "Upgrade: websocket"))
+	if a := c.ok(426); a.body != "no" || a.Header.Get("Upgrade") != "websocket" {
 		t.Errorf("426: %q %v", a.body, a.Header)
 	}
 	c.get("/refused").ok(426)
@@ -256,12 +256,12 @@ func TestP6_UpgradedConnectionEndsWithItsClient(t *testing.T) {
 	t.Parallel()
 	ended := make(chan struct{})
 	o := newOrigin(t, func(k *call) {
-		k.send("HTTP/1.1 101 Switching Protocols\r\nUpgrade: echo\r\nConnection: Upgrade\r\n\r\n")
+		k.send("HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n")
 		k.closed()
 		close(ended)
 	})
 	b := start(t, o.url(), nil)
-	c := b.dial().send(request("GET", "/echo", "Connection: Upgrade", "Upgrade: echo"))
+	c := b.dial().send(request("GET", "/echo", "Connection: Upgrade", "Upgrade: websocket"))
 	c.head()
 	c.reset()
 	<-ended

@@ -7,6 +7,8 @@ import (
 	"net"
 	"net/netip"
 	"net/url"
+	"runtime/debug"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -58,10 +60,11 @@ type Settings struct {
 	UploadTotal, UploadEach     bucket.Limit
 	DownloadTotal, DownloadEach bucket.Limit
 
-	Policy          queue.Policy
-	SessionMinBytes int64 // Policy.SessionMinBytes
-	Hold            time.Duration
-	HoldLimit       int
+	Policy           queue.Policy
+	SessionMinBytes  int64 // Policy.SessionMinBytes
+	Hold             time.Duration
+	HoldLimit        int
+	HoldPerPrincipal int // 0 = no limit of its own
 
 	CacheEntries int
 	CacheLife    time.Duration
@@ -88,6 +91,7 @@ type Proxy struct {
 	metrics *telemetry.Metrics
 
 	inFlight atomic.Int64
+	working  atomic.Int64 // requests past the first refusals: see Working
 	// largeBodies guesses from the last response that the next body is large: see relay.Conn.HeadOnly. A wrong guess costs one read.
 	largeBodies atomic.Bool
 	looking     atomic.Int64 // GETs on their way that describe an object while slots are free
@@ -97,8 +101,16 @@ type Proxy struct {
 	pools map[string]*upstream.Pool
 
 	cancel context.CancelFunc
-	ticks  sync.WaitGroup
-	polled time.Duration // the watcher's own
+	ticks  sync.WaitGroup // the queue's tick and the look at the files
+
+	ends       ends
+	panicLines atomic.Int64 // panics since the last minute began
+	reported   [2]string    // what was last logged about each file; of the goroutine that looks at them
+
+	// The watcher's own, and of nobody else.
+	second, state, minute every
+	counted               queue.Counts
+	unreachable           bool // as last logged
 }
 
 // New wires a proxy and starts its ticks. It fails on settings that a room refuses.
@@ -110,10 +122,7 @@ func New(set Settings) (*Proxy, error) {
 	if p.pool, err = upstream.New(p.poolSettings(set.Upstream), p.metrics); err != nil {
 		return nil, err
 	}
-	if p.ids, err = identity.New(set.Identity); err != nil {
-		return nil, err
-	}
-	if p.clients, err = profile.New(profile.Settings{File: set.ClientsFile}); err != nil {
+	if p.ids, p.clients, err = openFiles(set); err != nil {
 		return nil, err
 	}
 	if p.objects, err = object.NewCache(object.CacheSettings{Entries: set.CacheEntries, Lifetime: set.CacheLife}); err != nil {
@@ -129,7 +138,7 @@ func New(set Settings) (*Proxy, error) {
 	}
 	p.upGov = bucket.NewGovernor(set.UploadTotal, set.UploadEach, bucket.SystemClock())
 	p.downGov = bucket.NewGovernor(set.DownloadTotal, set.DownloadEach, bucket.SystemClock())
-	p.queue, err = memory.New(set.Policy, memory.Options{Clock: clock, HoldLimit: set.HoldLimit, SessionEnded: p.sessionEnded})
+	p.queue, err = memory.New(set.Policy, memory.Options{Clock: clock, HoldLimit: set.HoldLimit, HoldPerPrincipal: set.HoldPerPrincipal, SessionEnded: p.sessionEnded})
 	if err != nil {
 		return nil, err
 	}
@@ -137,6 +146,8 @@ func New(set Settings) (*Proxy, error) {
 	p.front = front.New(front.Settings{
 		MaxConnections: set.MaxConnections, MaxHeaderBytes: set.MaxHeaderBytes, HeaderTimeout: set.HeaderTimeout, IdleTimeout: set.ClientIdle,
 		StallTimeout: set.StallTimeout, TLS: set.TLS,
+		OnHandshakeError: func() { p.metrics.ClientError(telemetry.ClientHandshake) },
+		OnPanic:          func(v front.Panic) { p.ReportPanic(v.Value, v.Stack) },
 		OnTick: func(time.Duration) {
 			select {
 			case <-wired:
@@ -148,9 +159,45 @@ func New(set Settings) (*Proxy, error) {
 	close(wired)
 	ctx, cancel := context.WithCancel(context.Background())
 	p.cancel = cancel
-	p.ticks.Add(1)
-	go func() { defer p.ticks.Done(); p.queue.Run(ctx) }()
+	p.loop(ctx, p.queue.Run)
+	p.loop(ctx, p.watchFiles)
 	return p, nil
+}
+
+// CheckFiles reads the principals and the clients file as New does, and returns the faults of both together.
+func CheckFiles(set Settings) error {
+	_, _, err := openFiles(set)
+	return err
+}
+
+func openFiles(set Settings) (*identity.Identifier, *profile.Table, error) {
+	ids, err := identity.New(set.Identity)
+	clients, err2 := profile.New(profile.Settings{File: set.ClientsFile})
+	return ids, clients, errors.Join(err, err2)
+}
+
+// loop runs f on a goroutine of its own until it returns. A panic of it is contained and f runs again after a pause, so that a defect that comes back burns no core.
+func (p *Proxy) loop(ctx context.Context, f func(context.Context)) {
+	p.ticks.Go(func() {
+		for !p.returns(func() { f(ctx) }) {
+			select {
+			case <-ctx.Done():
+				return
+			case <-time.After(queue.TickEvery):
+			}
+		}
+	})
+}
+
+// returns calls f and reports whether it returned; a panic of it is counted and logged.
+func (p *Proxy) returns(f func()) (returned bool) {
+	defer func() {
+		if v := recover(); v != nil {
+			p.ReportPanic(v, debug.Stack())
+		}
+	}()
+	f()
+	return true
 }
 
 func (p *Proxy) poolSettings(origin *url.URL) upstream.Settings {
@@ -161,27 +208,66 @@ func (p *Proxy) poolSettings(origin *url.URL) upstream.Settings {
 // maxPools bounds the hosts to which redirects may lead.
 const maxPools = 64
 
-var errTooManyHosts = errors.New("redirects lead to more than 64 hosts")
+var errTooManyHosts = errors.New("redirects lead to more than 64 hosts at the same time")
 
-// poolFor returns the pool of a redirect's host, new ones up to maxPools.
+// originOf returns the origin of a URL in one spelling: lower case, and without the port that its scheme has anyway (RFC 3986 section 6.2.3).
+func originOf(u *url.URL) *url.URL {
+	scheme, host, port := strings.ToLower(u.Scheme), strings.ToLower(u.Hostname()), u.Port()
+	switch {
+	case port != "" && !(scheme == "http" && port == "80") && !(scheme == "https" && port == "443"):
+		host = net.JoinHostPort(host, port)
+	case strings.Contains(host, ":"):
+		host = "[" + host + "]"
+	}
+	return &url.URL{Scheme: scheme, Host: host}
+}
+
+// poolFor returns the pool of a redirect's host. There are at most maxPools of them; a new host takes the place of one with nothing in progress.
 func (p *Proxy) poolFor(u *url.URL) (*upstream.Pool, error) {
-	if u.Host == p.set.Upstream.Host && u.Scheme == p.set.Upstream.Scheme {
+	origin := originOf(u)
+	key := origin.String()
+	if key == originOf(p.set.Upstream).String() {
 		return p.pool, nil
 	}
-	key := u.Scheme + "://" + u.Host
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if pool, ok := p.pools[key]; ok {
 		return pool, nil
 	}
-	if len(p.pools) >= maxPools {
+	if len(p.pools) >= maxPools && !p.evictLocked() {
 		return nil, errTooManyHosts
 	}
-	pool, err := upstream.New(p.poolSettings(&url.URL{Scheme: u.Scheme, Host: u.Host}), p.metrics)
+	foreign := p.poolSettings(origin)
+	foreign.Foreign, foreign.Loopback = true, isLoopback(p.set.Upstream.Hostname())
+	pool, err := upstream.New(foreign, p.metrics)
 	if err == nil {
 		p.pools[key] = pool
 	}
 	return pool, err
+}
+
+// isLoopback reports whether a host is this machine by its name or address.
+func isLoopback(host string) bool {
+	ip, err := netip.ParseAddr(host)
+	return host == "localhost" || err == nil && ip.IsLoopback()
+}
+
+// evictLocked closes one pool without exchanges, one without connections rather than one with idle ones. Whoever was given it a moment ago can still use it:
+// a closed pool only keeps nothing.
+func (p *Proxy) evictLocked() bool {
+	victim, fewest := "", 0
+	for key, pool := range p.pools {
+		if s := pool.Snapshot(); s.Busy == 0 && (victim == "" || s.Idle < fewest) {
+			victim, fewest = key, s.Idle
+		}
+	}
+	if victim == "" {
+		return false
+	}
+	p.log.Debug().Str("host", victim).Msg("connections to the host of a redirect closed, another host needs their place")
+	p.pools[victim].Close()
+	delete(p.pools, victim)
+	return true
 }
 
 // eachPool calls f for every pool.
@@ -194,38 +280,70 @@ func (p *Proxy) eachPool(f func(*upstream.Pool)) {
 	}
 }
 
-// filesEvery is how often the operator's files are looked at.
-const filesEvery = 2 * time.Second
+// every is a period within the watcher's ticks.
+type every struct{ last time.Duration }
+
+// due reports whether the period has passed, and begins the next one then.
+func (e *every) due(now, period time.Duration) bool {
+	if now-e.last < period {
+		return false
+	}
+	e.last = now
+	return true
+}
 
 // tick runs on the watcher's goroutine.
 func (p *Proxy) tick(now time.Duration) {
 	p.metrics.ConnectionsAccepted.Set(uint64(p.front.Accepted()))
 	p.metrics.ConnectionsRefused.Set(uint64(p.front.Refused()))
+	p.countEvents()
 	p.up.Tick(now)
 	p.down.Tick(now)
 	coarse := p.front.Clock().Load()
 	p.eachPool(func(pool *upstream.Pool) { pool.Sweep(coarse) })
-	if now-p.polled >= filesEvery {
-		p.polled = now
-		p.pollFiles()
+	if p.second.due(now, time.Second) {
+		p.logUpstream()
+		p.logEnds()
+	}
+	if p.state.due(now, 10*time.Second) {
+		p.logState()
+	}
+	if p.minute.due(now, time.Minute) {
+		p.logPanics()
 	}
 }
 
-func (p *Proxy) pollFiles() {
-	if p.ids.Poll() {
-		p.logFile("ARKVORY_PRINCIPALS_FILE", p.ids.Problem())
-	}
-	if p.clients.Poll() {
-		p.logFile("ARKVORY_CLIENTS_FILE", p.clients.Problem())
+// filesEvery is how often the operator's files are looked at.
+const filesEvery = 2 * time.Second
+
+// watchFiles looks at the operator's files until ctx is done. It has a goroutine of its own: a mount that hangs must stop nothing else.
+func (p *Proxy) watchFiles(ctx context.Context) {
+	t := time.NewTicker(filesEvery)
+	defer t.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-t.C:
+		}
+		p.returns(func() { p.pollFile("ARKVORY_PRINCIPALS_FILE", p.ids, &p.reported[0]) })
+		p.returns(func() { p.pollFile("ARKVORY_CLIENTS_FILE", p.clients, &p.reported[1]) })
 	}
 }
 
-func (p *Proxy) logFile(variable, problem string) {
-	if problem != "" {
+// pollFile reads a file that changed and logs what changed about it: that it is in force, or why not.
+func (p *Proxy) pollFile(variable string, file interface {
+	Poll() bool
+	Problem() string
+}, reported *string) {
+	applied, problem := file.Poll(), file.Problem()
+	switch {
+	case problem != "" && problem != *reported:
 		p.log.Warn().Str("variable", variable).Str("problem", problem).Msg("file not applied, the last good one stays")
-		return
+	case problem == "" && (applied || *reported != ""):
+		p.log.Info().Str("variable", variable).Msg("file applied")
 	}
-	p.log.Info().Str("variable", variable).Msg("file applied")
+	*reported = problem
 }
 
 // sessions reports whether big downloads are sessions.
@@ -240,21 +358,44 @@ func (p *Proxy) StartDrain() {
 	p.queue.Drain()
 	p.up.Drain()
 	p.down.Drain()
+	p.logEnds()
 }
 
-// Busy returns the requests in progress.
+// Busy returns the requests in progress, those that are being refused included.
 func (p *Proxy) Busy() int { return int(p.inFlight.Load()) }
 
-// Shutdown ends the proxy: it drains, waits for running exchanges until ctx is done, then cuts them. All goroutines have ended when it returns.
+// Working returns the requests in progress that were not refused at once; a drain waits for these.
+func (p *Proxy) Working() int { return int(p.working.Load()) }
+
+// hungAfter bounds the wait for goroutines that end at once unless the read of a file hangs.
+const hungAfter = 2 * time.Second
+
+// waitTicks waits for the goroutines of New, but not for ever: no mount may keep the process from stopping.
+func (p *Proxy) waitTicks() {
+	ended := make(chan struct{})
+	go func() { p.ticks.Wait(); close(ended) }()
+	t := time.NewTimer(hungAfter)
+	defer t.Stop()
+	select {
+	case <-ended:
+	case <-t.C:
+		p.log.Warn().Msg("stopping while the read of a file hangs")
+	}
+}
+
+// Shutdown ends the proxy: it drains, waits for running exchanges until ctx is done, then cuts them. All goroutines have ended when it returns, but for one that
+// hangs in the read of a file.
 func (p *Proxy) Shutdown(ctx context.Context) error {
 	p.StartDrain()
 	err := p.front.Shutdown(ctx)
 	p.cancel()
 	p.queue.Close()
-	p.ticks.Wait()
+	p.waitTicks()
 	p.upGov.Close()
 	p.downGov.Close()
 	p.eachPool((*upstream.Pool).Close)
+	p.logEnds()
+	p.logPanics()
 	return err
 }
 

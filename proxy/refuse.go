@@ -49,8 +49,14 @@ func (x *exchange) refusePlace(err error) {
 	case errors.Is(err, admission.ErrDraining):
 		x.refuseAtOnce(telemetry.Draining)
 	default:
-		x.reason, x.keep, x.bodyOK = telemetry.ClientGone, false, true
+		x.left()
 	}
+}
+
+// left settles an exchange whose client left before it got an answer.
+func (x *exchange) left() {
+	x.reason, x.keep, x.bodyOK = telemetry.ClientGone, false, true
+	x.p.metrics.ClientError(telemetry.ClientGone)
 }
 
 // refuseSession answers a download that waits for its slot, with the facts of Q10.
@@ -61,7 +67,6 @@ func (x *exchange) refuseSession(v queue.Verdict) {
 	switch v.Outcome {
 	case queue.LimitReached:
 		r.reason, r.message = telemetry.QueueFull, "the download queue is full"
-		x.p.metrics.SessionEvent(telemetry.EventRefused)
 	case queue.Draining:
 		r.reason, r.message, r.retry = telemetry.Draining, "this process is stopping", drainRetrySeconds
 	case queue.RangesBusy:
@@ -74,7 +79,12 @@ func wholeSeconds(d time.Duration) int { return max(1, int(math.Ceil(d.Seconds()
 
 // answerError answers with what went wrong and no promise of a better time.
 func (x *exchange) answerError(r telemetry.Reason, message string) {
-	x.respond(r.Status(), r, message, 0)
+	retry := 0
+	if r == telemetry.UpstreamBusy {
+		retry = drainRetrySeconds
+	}
+	x.match()
+	x.respond(r.Status(), r, message, retry)
 }
 
 // respond answers with a JSON body. Status overrides that of the reason where the rule says more.
@@ -156,7 +166,7 @@ func (x *exchange) bodyOf(r refusal) profile.Refusal {
 	f := profile.Refusal{Status: r.status, Error: "busy", Reason: r.reason.String(), Message: r.message, RetryAfterSeconds: r.retry}
 	switch {
 	case r.retry > 0:
-	case r.status < 500:
+	case r.status < 500 || r.reason == telemetry.MalformedRequest:
 		f.Error = "bad_request"
 	case r.reason == telemetry.Panic:
 		f.Error = "internal_error"

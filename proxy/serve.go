@@ -7,6 +7,7 @@ import (
 
 	"github.com/arkvory/sidecar/proxy/front"
 	"github.com/arkvory/sidecar/proxy/identity"
+	"github.com/arkvory/sidecar/proxy/object"
 	"github.com/arkvory/sidecar/proxy/profile"
 	"github.com/arkvory/sidecar/proxy/relay"
 	"github.com/arkvory/sidecar/proxy/telemetry"
@@ -29,8 +30,16 @@ func (p *Proxy) ServeRequest(c *front.Conn) bool {
 		x.refuseAtOnce(telemetry.Draining)
 		return x.end()
 	}
+	p.working.Add(1)
+	defer p.working.Add(-1)
 	if err := x.identify(); err != nil {
-		x.answerError(telemetry.MalformedRequest, err.Error())
+		r := telemetry.MalformedRequest
+		var field *identity.FieldError
+		if errors.As(err, &field) && field.Field == identity.ClassField {
+			r = telemetry.ClassUnknown
+		}
+		p.metrics.ClientError(r)
+		x.answerError(r, err.Error())
 		return x.end()
 	}
 	switch kind := x.kind(); kind {
@@ -49,9 +58,6 @@ func (p *Proxy) ServeRequest(c *front.Conn) bool {
 // end counts the exchange and says whether the client's connection serves on.
 func (x *exchange) end() bool {
 	x.p.metrics.Request(x.reason)
-	if x.sent > 0 {
-		x.p.metrics.Delivered(telemetry.Download, x.sent)
-	}
 	if x.upload != nil && !x.bodyOK {
 		x.bodyOK = x.upload.finished(0)
 	}
@@ -117,16 +123,30 @@ func (x *exchange) pass() {
 		x.fail(err)
 		return
 	}
-	if resp := &x.w.Resp; resp.Status/100 == 2 && resp.ContentLength > profile.SteeringMaxBytes && !x.isHead {
-		x.relayPlaced() // a download by any other name
-		return
+	if resp := &x.w.Resp; resp.Status/100 == 2 && !x.isHead && !x.upgrade {
+		switch get := string(x.c.Req.Method) == "GET"; {
+		case get && x.oversized():
+			x.drop(telemetry.DiscardBroken) // a download by any other name: it goes the way of all downloads
+			x.download()
+			return
+		case !get && resp.ContentLength > x.p.set.AdmissionMinBytes:
+			x.relayPlaced()
+			return
+		}
 	}
 	x.relayResponse()
 }
 
+// oversized reports whether the response to a steering request is of an object too large for one.
+func (x *exchange) oversized() bool {
+	f := object.FromResponse(&x.w.Resp)
+	return f.Known && f.SizeBytes > profile.SteeringLimit(&x.c.Req)
+}
+
 // uploadOperation admits an operation that changes something, and relays it (A1, A4).
 func (x *exchange) uploadOperation() {
-	place, err := x.p.up.Acquire(x.id.Principal, x.c.Gone())
+	x.payer = x.uploadPayer()
+	place, err := x.p.up.Acquire(x.payer, x.c.Gone())
 	if err != nil {
 		x.refusePlace(err)
 		return
@@ -135,9 +155,34 @@ func (x *exchange) uploadOperation() {
 	x.pass()
 }
 
+// uploadPayer is whom an upload is charged to: the principal once the upstream has accepted these credentials, until then the client's address (I2): else
+// whoever knows a name could take that one's places with a wrong password.
+func (x *exchange) uploadPayer() string {
+	if x.id.Credentials == [16]byte{} {
+		return x.id.Principal
+	}
+	if _, ok := x.p.objects.Get(x.p.queue.Now(), x.acceptedKey()); ok {
+		return x.id.Principal
+	}
+	return "addr:" + x.id.Client.String()
+}
+
+// acceptedKey is the cache's key for the fact that the upstream accepted these credentials.
+func (x *exchange) acceptedKey() object.Key { return object.MakeKey(acceptedName, x.id.Credentials) }
+
+var acceptedName = []byte("\x00accepted") // no object's name begins so
+
+// noteAccepted remembers that the upstream accepted the credentials of an upload.
+func (x *exchange) noteAccepted(status int) {
+	if x.payer != "" && status/100 == 2 && x.id.Credentials != [16]byte{} {
+		x.p.objects.Put(x.p.queue.Now(), x.acceptedKey(), object.Facts{Known: true, SizeBytes: -1})
+	}
+}
+
 // relayResponse sends the response in x.w to the client and settles both connections.
 func (x *exchange) relayResponse() {
 	resp := &x.w.Resp
+	x.noteAccepted(resp.Status)
 	fr := x.frame()
 	if fr != frameNone {
 		x.openPace()
@@ -149,7 +194,8 @@ func (x *exchange) relayResponse() {
 		}
 	}
 	x.out = x.appendResponse(x.out[:0], fr)
-	closes := resp.Close || resp.Status == 204 && resp.ContentLength > 0
+	// A 204 or 304 that says it has a body may be followed by one: nobody else may read that.
+	closes := resp.Close || fr == frameNone && !x.isHead && (resp.Chunked || resp.Status == 204 && resp.ContentLength > 0) || x.bound()
 	refused := resp.Status >= 400
 	err := x.sendBody(fr)
 	if err != nil {
@@ -164,13 +210,13 @@ func (x *exchange) relayResponse() {
 		x.w = nil
 		return
 	}
-	x.c.Bind(nil)
 	if u := x.upload; u != nil {
 		if refused {
 			u.stop()
 		}
-		<-u.done // a success that came early may still need the body; the sender's idle time bounds this
+		<-u.done // a success that came early may still need the body; the deadline of the upload and the client's departure bound this
 	}
+	x.c.Bind(nil)
 	x.w.Discard(telemetry.DiscardClosed)
 	x.w = nil
 }
@@ -178,7 +224,26 @@ func (x *exchange) relayResponse() {
 // earlyGrace is how long a response waits for the last bytes of its request.
 const earlyGrace = 20 * time.Millisecond
 
-func (x *exchange) uploadDone() bool { return x.upload == nil || x.upload.complete.Load() }
+func (x *exchange) uploadDone() bool { return x.upload == nil || x.upload.over() }
+
+// bound reports whether the upstream's connection carries an authentication of its own (NTLM, Negotiate): then it belongs to this client and to nobody else.
+func (x *exchange) bound() bool {
+	for _, f := range x.w.Resp.Fields {
+		if f.ID == wire.Other && wire.EqualFold(x.w.Resp.Name(f), "www-authenticate") && connectionAuth(x.w.Resp.Value(f)) {
+			return true
+		}
+	}
+	return x.ntlm
+}
+
+func connectionAuth(v []byte) bool {
+	for _, scheme := range [...]string{"ntlm", "negotiate", "kerberos"} {
+		if len(v) >= len(scheme) && wire.EqualFold(v[:len(scheme)], scheme) {
+			return true
+		}
+	}
+	return false
+}
 
 // openPace takes part in the direction's budget when there is one.
 func (x *exchange) openPace() {
@@ -194,7 +259,11 @@ func (x *exchange) broken(err error, fr framing) {
 	switch {
 	case x.c.Why() == front.GoneStalled:
 		x.reason = telemetry.Stalled
-		x.p.metrics.ClientError(telemetry.Stalled)
+		if x.c.StalledOnClient() {
+			x.p.metrics.ClientError(telemetry.Stalled)
+		} else {
+			x.p.metrics.UpstreamError(telemetry.Stalled)
+		}
 	case errors.As(err, &sink) || x.gone() || paceError(err):
 		x.reason = telemetry.ClientGone
 		x.p.metrics.ClientError(telemetry.ClientGone)
@@ -226,8 +295,7 @@ func (x *exchange) fail(err error) {
 	case errors.As(err, &source):
 		x.failUpload(source)
 	case errors.Is(err, errClientGone) || x.gone():
-		x.reason, x.keep, x.bodyOK = telemetry.ClientGone, false, true
-		x.p.metrics.ClientError(telemetry.ClientGone)
+		x.left()
 	case expired && x.upload != nil && !x.upload.complete.Load():
 		x.p.metrics.ClientError(telemetry.UploadDeadline)
 		x.answerError(telemetry.UploadDeadline, "the upload took longer than ARKVORY_UPLOAD_DEADLINE_MS")
@@ -251,8 +319,7 @@ func (x *exchange) failUpload(source *relay.SourceError) {
 		x.answerError(telemetry.MalformedRequest, malformed.Rule)
 		return
 	}
-	x.reason, x.keep, x.bodyOK = telemetry.ClientGone, false, true
-	x.p.metrics.ClientError(telemetry.ClientGone)
+	x.left()
 }
 
 func (x *exchange) upstreamFailed(r telemetry.Reason) {

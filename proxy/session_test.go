@@ -266,9 +266,7 @@ func TestQ13_CompletionFreesTheSlotAndAPartDoesNot(t *testing.T) {
 		t.Fatalf("%d active in the pause", n)
 	}
 	b.quiet(patience) // Q14: the pause frees it
-	if n := b.metric(`arkvory_download_session_events_total{event="idle"}`); n != "1" {
-		t.Errorf("idle %s", n)
-	}
+	eventually(t, "idle", func() bool { return b.metric(`arkvory_download_session_events_total{event="idle"}`) == "1" })
 }
 
 func TestQ3_SharedAdmitsEveryRequestByItself(t *testing.T) {

@@ -1,7 +1,9 @@
 package proxy
 
 import (
+	"fmt"
 	"math"
+	"sync"
 	"time"
 
 	"github.com/arkvory/sidecar/bucket"
@@ -31,6 +33,9 @@ func (p *Proxy) snapshots() telemetry.Snapshots {
 		Bandwidth: func(d telemetry.Direction) telemetry.Bandwidth {
 			s := p.governor(d).Snapshot()
 			return telemetry.Bandwidth{BytesPerSecond: s.BytesPerSecond, Waiting: s.Waiting, GrantedBytes: s.GrantedBytes}
+		},
+		FilesFaulty: func() (principals, clients bool) {
+			return p.ids.Problem() != "", p.clients.Problem() != ""
 		},
 		UpstreamConnections: p.upstreamConnections,
 	}
@@ -80,6 +85,9 @@ func (p *Proxy) Sources(start time.Time) admin.Sources {
 		Connections: func() admin.Connections {
 			return admin.Connections{Open: p.front.Open(), Limit: p.set.MaxConnections}
 		},
+		Files: func() admin.Files {
+			return admin.Files{Principals: admin.File{Problem: p.ids.Problem()}, Clients: admin.File{Problem: p.clients.Problem()}}
+		},
 		Pool: func() admin.Pool {
 			t := p.metrics.Totals()
 			idle, busy := p.upstreamConnections()
@@ -122,7 +130,7 @@ func byClass(n [queue.Classes]int) admin.ByClass {
 	return admin.ByClass{Interactive: n[queue.Interactive], Release: n[queue.Release], Bulk: n[queue.Bulk], Background: n[queue.Background]}
 }
 
-var endEvents = map[queue.Reason]telemetry.SessionEvent{
+var endEvents = [queue.Reasons]telemetry.SessionEvent{
 	queue.ReasonCompleted: telemetry.EventCompleted,
 	queue.ReasonIdle:      telemetry.EventIdle,
 	queue.ReasonNoShow:    telemetry.EventNoShow,
@@ -131,19 +139,133 @@ var endEvents = map[queue.Reason]telemetry.SessionEvent{
 	queue.ReasonPolicy:    telemetry.EventCancelled,
 }
 
-// sessionEnded is the queue's observer: metrics, and the one log line of a session.
-func (p *Proxy) sessionEnded(e queue.End) {
-	p.metrics.SessionEvent(endEvents[e.Reason])
-	if e.Started {
-		p.metrics.SessionEvent(telemetry.EventStarted)
-		p.metrics.DownloadWait.Update(e.Wait.Seconds())
-		if e.Promised >= 0 {
-			p.metrics.StartError((e.Wait - e.Promised).Seconds())
-		}
+// endNames are the reasons of ended sessions in logs: the words of the metrics, and two of their own for what the metrics count as cancelled.
+var endNames = func() (names [queue.Reasons]string) {
+	for reason, event := range endEvents {
+		names[reason] = event.String()
 	}
-	p.log.Info().Stringer("class", e.Class).Stringer("reason", e.Reason).Bool("started", e.Started).Float64("waitSeconds", seconds(e.Wait)).
+	names[queue.ReasonDrained], names[queue.ReasonPolicy] = "drained", "policy"
+	return names
+}()
+
+// countEvents carries the queue's counts over to the metrics, on the tick.
+func (p *Proxy) countEvents() {
+	now, seen := p.queue.Snapshot().Counts, p.counted
+	p.counted = now
+	p.metrics.SessionEvents(telemetry.EventQueued, now.Queued-seen.Queued)
+	p.metrics.SessionEvents(telemetry.EventRejoined, now.Rejoined-seen.Rejoined)
+	p.metrics.SessionEvents(telemetry.EventStarted, now.Started-seen.Started)
+	p.metrics.SessionEvents(telemetry.EventRefused, now.Refused-seen.Refused)
+	for reason, event := range endEvents {
+		p.metrics.SessionEvents(event, now.Ended[reason]-seen.Ended[reason])
+	}
+}
+
+// sessionEnded is the queue's observer: how well its start was foretold, and the one log line of a session.
+func (p *Proxy) sessionEnded(e queue.End) {
+	if e.Started && e.Promised >= 0 {
+		p.metrics.StartError((e.Wait - e.Promised).Seconds())
+	}
+	if !p.ends.line(e.Reason) {
+		return
+	}
+	p.log.Info().Stringer("class", e.Class).Str("reason", endNames[e.Reason]).Bool("started", e.Started).Float64("waitSeconds", seconds(e.Wait)).
 		Float64("durationSeconds", seconds(e.Duration)).Int64("bytes", e.Bytes).Msg("download session ended")
 }
 
 // seconds rounds to milliseconds for logs.
 func seconds(d time.Duration) float64 { return math.Round(d.Seconds()*1000) / 1000 }
+
+// endLines is how many ended sessions have a log line of their own in a second (L3).
+const endLines = 50
+
+// ends bounds the log lines about ended sessions. Safe for concurrent use; the zero value is ready.
+type ends struct {
+	mu    sync.Mutex
+	lines int
+	more  [queue.Reasons]int // without a line since the second began
+}
+
+// line counts an end and reports whether it gets a line of its own. The sessions that a drain ends share one.
+func (e *ends) line(r queue.Reason) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if r == queue.ReasonDrained || e.lines >= endLines {
+		e.more[r]++
+		return false
+	}
+	e.lines++
+	return true
+}
+
+// next begins another second and returns what had no line in the last one.
+func (e *ends) next() [queue.Reasons]int {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	more := e.more
+	e.lines, e.more = 0, [queue.Reasons]int{}
+	return more
+}
+
+// logEnds sums up the sessions that ended without a line of their own.
+func (p *Proxy) logEnds() {
+	more, total := p.ends.next(), 0
+	for _, n := range more {
+		total += n
+	}
+	if total == 0 {
+		return
+	}
+	line := p.log.Info()
+	for reason, n := range more {
+		if n > 0 {
+			line = line.Int(endNames[reason], n)
+		}
+	}
+	line.Msgf("%d more download sessions ended", total)
+}
+
+// logUpstream logs that the upstream cannot be reached any more, or can again: once a change, at most once a second.
+func (p *Proxy) logUpstream() {
+	s := p.pool.Snapshot()
+	if s.Reachable != p.unreachable {
+		return
+	}
+	p.unreachable = !s.Reachable
+	if p.unreachable {
+		p.log.Warn().Str("upstream", p.set.Upstream.Host).Str("cause", s.Cause).Msg("upstream unreachable")
+		return
+	}
+	p.log.Info().Str("upstream", p.set.Upstream.Host).Msg("upstream reachable again")
+}
+
+// logState tells at level debug how much is going on.
+func (p *Proxy) logState() {
+	line := p.log.Debug()
+	if line == nil {
+		return
+	}
+	s := p.queue.Snapshot()
+	idle, busy := p.upstreamConnections()
+	line.Int("requests", p.Busy()).Int("connections", p.front.Open()).Int("sessionsActive", s.ActiveTotal()).Int("sessionsWaiting", s.WaitingTotal()).
+		Int("held", s.Held).Int("upstreamIdle", idle).Int("upstreamBusy", busy).Msg("state")
+}
+
+// panicLimit is how many panics are logged in a minute, each with its stack.
+const panicLimit = 10
+
+// ReportPanic counts a contained panic and logs it with its stack, the first ones of a minute at least. Safe for concurrent use.
+func (p *Proxy) ReportPanic(value any, stack []byte) {
+	p.metrics.Panics.Inc()
+	if p.panicLines.Add(1) > panicLimit {
+		return
+	}
+	p.log.Error().Str("stack", string(stack)).Str("panic", fmt.Sprint(value)).Msg("contained a panic")
+}
+
+// logPanics begins another minute and sums up the panics of the last one that were not logged.
+func (p *Proxy) logPanics() {
+	if more := p.panicLines.Swap(0) - panicLimit; more > 0 {
+		p.log.Error().Int64("panics", more).Msgf("contained %d more panics", more)
+	}
+}

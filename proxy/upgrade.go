@@ -1,9 +1,7 @@
 package proxy
 
 import (
-	"errors"
-	"io"
-
+	"github.com/arkvory/sidecar/bucket"
 	"github.com/arkvory/sidecar/proxy/relay"
 	"github.com/arkvory/sidecar/proxy/telemetry"
 	"github.com/arkvory/sidecar/proxy/wire"
@@ -17,6 +15,11 @@ func (x *exchange) tunnel() {
 	}
 	if x.w.Resp.Status != 101 {
 		x.upgrade = false
+		if x.w.Resp.Status/100 == 2 { // no upgrade after all: what it asks for is admitted like everything else
+			x.drop(telemetry.DiscardBroken)
+			x.download()
+			return
+		}
 		x.relayResponse()
 		return
 	}
@@ -33,29 +36,34 @@ func (x *exchange) tunnel() {
 	up := make(chan struct{})
 	go func() {
 		defer close(up)
-		_ = pump(x.c.Conn, x.w.Conn)
+		defer func() {
+			if v := recover(); v != nil {
+				x.p.panicked(v)
+				x.c.Interrupt()
+				x.w.Interrupt()
+			}
+		}()
+		x.pump(x.c.Conn, x.w.Conn, x.p.upGov, telemetry.Upload)
 	}()
-	_ = pump(x.w.Conn, x.c.Conn)
+	x.pump(x.w.Conn, x.c.Conn, x.p.downGov, telemetry.Download)
 	<-up
 	x.drop(telemetry.DiscardClosed)
 }
 
-// pump moves bytes one way until that way ends, and passes the end on: the other way may go on. A failure ends both.
-func pump(from, to *relay.Conn) error {
+// pump moves bytes one way, within that direction's budget, until that way ends, and passes the end on: the other way may go on. A failure ends both.
+func (x *exchange) pump(from, to *relay.Conn, budget *bucket.Governor, d telemetry.Direction) {
 	s := relay.Stream{ReadLimit: relay.BodyBytes}
-	s.Src, s.Dst = from, to
-	err := s.Run()
-	if err == nil {
-		if err = to.CloseWrite(); err == nil {
-			return nil
-		}
+	s.Src, s.Dst, s.Now = from, to, x.c.Clock()
+	s.Sent = func(n int64) { x.p.metrics.Delivered(d, n) }
+	if !budget.Unlimited() {
+		s.Pace, s.Gone = budget.Open(x.id.Principal), x.c.Gone()
+		defer s.Pace.Close()
 	}
-	var sink *relay.SinkError
-	if !errors.As(err, &sink) || !errors.Is(err, io.ErrClosedPipe) {
-		from.Interrupt()
-		to.Interrupt()
+	if err := s.Run(); err == nil && to.CloseWrite() == nil {
+		return
 	}
-	return err
+	from.Interrupt()
+	to.Interrupt()
 }
 
 // appendSwitch appends the head of a 101: the upstream's fields, and the two that belong to this hop.

@@ -25,18 +25,18 @@ type uploader struct {
 	complete  atomic.Bool
 	sourceErr error
 	sinkErr   error
-	bytes     int64
 	stopped   atomic.Bool // stop broke the client's side off: its failure is no news
 
-	mu       sync.Mutex // guards answered
+	mu       sync.Mutex // guards what is below
 	answered bool       // the response's head is there: its time is no longer limited
+	ended    bool       // the body is out or given up
 }
 
 // startUpload begins to send the body of the request whose head was already sent.
 func (x *exchange) startUpload() *uploader {
 	u := &uploader{x: x, w: x.w, c: x.c, done: make(chan struct{})}
 	if gov := x.p.upGov; !gov.Unlimited() {
-		u.pace = gov.Open(x.id.Principal)
+		u.pace = gov.Open(x.paysUpload())
 	}
 	req := &x.c.Req
 	grace := time.Duration(0)
@@ -44,12 +44,20 @@ func (x *exchange) startUpload() *uploader {
 		grace = x.p.set.ResponseTimeout
 	}
 	u.stream.Flow = relay.Flow{Src: x.c.Conn, Dst: x.w.Conn, Pace: u.pace, Now: x.c.Clock(),
-		Waiting: x.c.Sender(x.p.set.UploadIdleTimeout, grace), Gone: x.c.Gone(), Sent: func(n int64) { u.bytes += n }}
+		Waiting: x.c.Sender(x.p.set.UploadIdleTimeout, grace), Gone: x.c.Gone(), Sent: func(n int64) { u.x.p.metrics.Delivered(telemetry.Upload, n) }}
 	u.stream.ChunkedIn, u.stream.ChunkedOut = req.Chunked, req.Chunked
 	u.stream.ReadLimit = relay.BodyBytes
 	length := req.ContentLength
 	go u.run(length)
 	return u
+}
+
+// paysUpload is the principal in the upload's budget; a body with a method that changes nothing is the principal's.
+func (x *exchange) paysUpload() string {
+	if x.payer != "" {
+		return x.payer
+	}
+	return x.id.Principal
 }
 
 func (u *uploader) run(length int64) {
@@ -61,15 +69,15 @@ func (u *uploader) run(length int64) {
 			u.w.Interrupt()
 		}
 	}()
+	defer u.end()
 	defer u.pace.Close()
+	defer u.stream.Close()
 	var err error
 	if u.stream.ChunkedIn {
 		err = u.stream.Run()
 	} else {
 		err = u.stream.Copy(length)
-		u.stream.Close()
 	}
-	u.x.p.metrics.Delivered(telemetry.Upload, u.bytes)
 	switch e := err.(type) {
 	case nil:
 		u.complete.Store(true)
@@ -92,11 +100,21 @@ func (u *uploader) run(length int64) {
 	}
 }
 
+func (u *uploader) end() {
+	u.mu.Lock()
+	u.ended = true
+	u.c.UploadOver()
+	u.mu.Unlock()
+}
+
 // answer notes that the response's head was read.
 func (u *uploader) answer() {
 	u.mu.Lock()
 	u.answered = true
-	u.c.Await(0)
+	u.c.Answered() // the deadline of the whole operation goes on (A4) until the upload's end
+	if u.ended {
+		u.c.UploadOver()
+	}
 	u.mu.Unlock()
 }
 
@@ -108,6 +126,7 @@ func (u *uploader) stop() {
 	default:
 	}
 	u.stopped.Store(true)
+	u.pace.Close() // ends a wait for a grant
 	u.c.InterruptReads()
 	u.w.Interrupt()
 	<-u.done
@@ -120,5 +139,14 @@ func (u *uploader) finished(grace time.Duration) bool {
 	case <-u.done:
 	case <-time.After(grace):
 	}
-	return u.complete.Load()
+	return u.over()
+}
+
+// over reports whether the body went out to its end; then the goroutine has ended, too.
+func (u *uploader) over() bool {
+	if !u.complete.Load() {
+		return false
+	}
+	<-u.done
+	return true
 }

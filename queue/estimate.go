@@ -108,6 +108,9 @@ func startAfter(opens []float64, ahead int, hold float64) float64 {
 
 // contact notes that the client of a waiting session is here and returns what it is told.
 func (s *Scheduler) contact(now time.Duration, ses *session) Verdict {
+	if ses.noShowAt == 0 {
+		s.counts.Queued++
+	}
 	s.model.refresh(s, now)
 	ahead, bytes := s.place(ses, false)
 	v := Verdict{Outcome: Queued, Class: ses.class, Position: ahead + 1, Waited: now - ses.since, Arrival: ses.arrival}

@@ -180,6 +180,7 @@ func (s *Scheduler) wakePaused(now time.Duration, ses *session) {
 			s.needRepair(l)
 		}
 	}
+	s.counts.Rejoined++
 	s.paused.remove(ses)
 	s.byClass[paused][ses.class]--
 	s.due.clear(ses)

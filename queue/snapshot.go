@@ -4,9 +4,11 @@ import "time"
 
 // Counts are the events since the start. They only grow.
 type Counts struct {
-	Started uint64          // sessions that got a slot
-	Refused uint64          // requests refused by a full queue
-	Ended   [Reasons]uint64 // stays that ended, by Reason
+	Queued   uint64          // sessions that had to wait, counted when they are first told so
+	Rejoined uint64          // paused sessions that came back at their old arrival
+	Started  uint64          // sessions that got a slot
+	Refused  uint64          // requests refused by a full queue
+	Ended    [Reasons]uint64 // stays that ended, by Reason
 }
 
 // Snapshot is the queue at one moment: a value that shares nothing with the queue.

@@ -14,6 +14,7 @@ import (
 	"net/url"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 	"time"
 
@@ -53,12 +54,16 @@ func run(args, environ []string, stdout, stderr io.Writer) int {
 		for _, w := range warnings {
 			fmt.Fprintln(stderr, "warning:", w)
 		}
-		fmt.Fprintln(stderr, err)
+		fmt.Fprintln(stderr, errors.Join(err, checkFiles(filesIn(environ))))
 		return 2
 	}
 	if *check {
 		for _, w := range warnings {
 			fmt.Fprintln(stderr, "warning:", w)
+		}
+		if err := checkFiles(cfg); err != nil {
+			fmt.Fprintln(stderr, err)
+			return 2
 		}
 		cfg.Print(stdout)
 		return 0
@@ -72,6 +77,28 @@ func run(args, environ []string, stdout, stderr io.Writer) int {
 		return 1
 	}
 	return 0
+}
+
+// checkFiles parses the files of rules and returns all their faults.
+func checkFiles(cfg config.Config) error {
+	return proxy.CheckFiles(proxy.Settings{Identity: identitySettings(cfg), ClientsFile: cfg.ClientsFile})
+}
+
+// filesIn is a configuration of nothing but the files of rules that can be read: beside a fault elsewhere theirs are told too, so that one look finds everything.
+func filesIn(environ []string) config.Config {
+	var cfg config.Config
+	for _, assignment := range environ {
+		name, path, _ := strings.Cut(assignment, "=")
+		one := map[string]*string{"ARKVORY_PRINCIPALS_FILE": &cfg.PrincipalsFile, "ARKVORY_CLIENTS_FILE": &cfg.ClientsFile}[name]
+		if one == nil {
+			continue
+		}
+		*one = path
+		if st, err := os.Stat(path); err != nil || !st.Mode().IsRegular() {
+			*one = "" // a fault of its variable, and told as such
+		}
+	}
+	return cfg
 }
 
 // newLogger writes JSON lines, or pretty ones on a terminal.
@@ -124,7 +151,7 @@ func serve(cfg config.Config, log zerolog.Logger) error {
 		_ = ln.Close()
 		return errors.Join(err, p.Shutdown(context.Background()))
 	}
-	desk := admin.New(admin.Settings{Token: cfg.AdminToken.Reveal(), Version: version}, p.Sources(start))
+	desk := admin.New(admin.Settings{Token: cfg.AdminToken.Reveal(), Version: version, OnPanic: p.ReportPanic}, p.Sources(start))
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT)
 	defer signal.Stop(signals)
@@ -154,35 +181,47 @@ func listen(variable, address string) (net.Listener, error) {
 	return ln, nil
 }
 
+// minDrain is how long a drain lasts at least, within its deadline: probes and balancers must have seen the 503 before connections are refused.
+const minDrain = 2 * time.Second
+
+var errSecondSignal = errors.New("a second signal came")
+
 // drain carries out a stop: no admission, running transfers go on up to the deadline, readiness says so all the time. A second signal ends at once.
 func drain(cfg config.Config, p *proxy.Proxy, desk *admin.Server, signals <-chan os.Signal, log zerolog.Logger) error {
-	ctx, cancel := context.WithTimeout(context.Background(), cfg.Drain)
-	defer cancel()
+	bounded, stop := context.WithTimeout(context.Background(), cfg.Drain)
+	defer stop()
+	ctx, cancel := context.WithCancelCause(bounded)
+	defer cancel(nil)
 	go func() {
 		select {
 		case <-signals:
 			log.Warn().Msg("second signal: ending at once")
-			cancel()
+			cancel(errSecondSignal)
 		case <-ctx.Done():
 		}
 	}()
+	began := time.Now()
 	p.StartDrain()
 	poll := time.NewTicker(100 * time.Millisecond)
 	defer poll.Stop()
-	for idle := 0; idle < 3 && ctx.Err() == nil; {
+	for idle := 0; (idle < 3 || time.Since(began) < minDrain) && ctx.Err() == nil; {
 		select {
 		case <-poll.C:
 		case <-ctx.Done():
 		}
-		if idle++; p.Busy() > 0 {
+		if idle++; p.Working() > 0 {
 			idle = 0
 		}
 	}
 	cut := p.Shutdown(ctx)
-	last, stop := context.WithTimeout(context.Background(), time.Second)
-	defer stop()
+	last, release := context.WithTimeout(context.Background(), time.Second)
+	defer release()
 	err := desk.Shutdown(last)
-	if cut != nil {
+	switch {
+	case cut == nil:
+	case errors.Is(context.Cause(ctx), errSecondSignal):
+		log.Warn().Msg("a second signal came: running transfers were cut")
+	default:
 		log.Warn().Msg("the deadline passed: running transfers were cut")
 	}
 	log.Info().Msg("stopped")

@@ -32,7 +32,7 @@ func settings(cfg config.Config, log zerolog.Logger) (proxy.Settings, func() fun
 		UpstreamMaxIdle: cfg.UpstreamMaxIdle, UpstreamMaxOpen: cfg.UpstreamMaxConnections, Via: cfg.Via,
 		MaxRequests: cfg.MaxRequests, MaxConnections: cfg.MaxConnections, MaxHeaderBytes: cfg.MaxHeaderBytes, HeaderTimeout: cfg.HeaderTimeout,
 		ClientIdle: cfg.ClientIdleTimeout, StallTimeout: cfg.StallTimeout,
-		Identity:    identity.Settings{From: sources(cfg.PrincipalFrom), TrustedProxies: cfg.TrustedProxies, PrincipalsFile: cfg.PrincipalsFile},
+		Identity:    identitySettings(cfg),
 		ClientsFile: cfg.ClientsFile,
 		Uploads: admission.Settings{Capacity: cfg.MaxUploads, PerPrincipal: cfg.MaxUploadsPerPrincipal, WaitLimit: cfg.TransferQueueLimit,
 			WaitPerPrincipal: cfg.TransferQueuePerPrincipal, Timeout: cfg.TransferQueueTimeout},
@@ -46,10 +46,10 @@ func settings(cfg config.Config, log zerolog.Logger) (proxy.Settings, func() fun
 			PerPrincipal: min(cfg.MaxDownloadsPerPrincipal, cfg.MaxDownloadSessions),
 			Weights:      [queue.Classes]int{w.Interactive, w.Release, w.Bulk, w.Background}, SessionMinBytes: cfg.DownloadSessionMinBytes,
 			IdleFor: cfg.DownloadIdle, AgingEvery: cfg.DownloadAging, RangesPerSession: cfg.DownloadRangesPerSession,
-			QueueLimit: max(cfg.DownloadQueueLimit, cfg.MaxDownloadSessions), QueuePerPrincipal: min(cfg.DownloadQueuePerPrincipal, max(cfg.DownloadQueueLimit, cfg.MaxDownloadSessions)),
+			QueueLimit: cfg.DownloadQueueLimit, QueuePerPrincipal: cfg.DownloadQueuePerPrincipal,
 			BandBytesPerSecond: cfg.DownloadBytesPerSecond,
 		},
-		SessionMinBytes: cfg.DownloadSessionMinBytes, Hold: cfg.DownloadHold, HoldLimit: cfg.TransferQueueLimit,
+		SessionMinBytes: cfg.DownloadSessionMinBytes, Hold: cfg.DownloadHold, HoldLimit: cfg.TransferQueueLimit, HoldPerPrincipal: max(cfg.TransferQueuePerPrincipal, cfg.TransferQueueLimit/2),
 		CacheEntries: cfg.ObjectCacheEntries, CacheLife: cfg.ObjectCacheLife, Log: log,
 	}
 	none := func() func() { return func() {} }
@@ -73,6 +73,10 @@ func settings(cfg config.Config, log zerolog.Logger) (proxy.Settings, func() fun
 		set.TLS.ClientAuth = tls.VerifyClientCertIfGiven
 	}
 	return set, func() func() { return certs.watch(log) }, nil
+}
+
+func identitySettings(cfg config.Config) identity.Settings {
+	return identity.Settings{From: sources(cfg.PrincipalFrom), TrustedProxies: cfg.TrustedProxies, PrincipalsFile: cfg.PrincipalsFile}
 }
 
 func sources(list config.PrincipalSources) []string {

@@ -22,6 +22,8 @@ type Sources struct {
 	// Requests and Connections count what is in progress or open against its limit.
 	Requests    func() Requests
 	Connections func() Connections
+	// Files tells what is wrong with the operator's files as they stand.
+	Files func() Files
 	// Pool sums the upstream connections over all endpoints.
 	Pool func() Pool
 	// Relay returns payload bytes moved, by mechanism.
@@ -49,6 +51,7 @@ type Document struct {
 	} `json:"transfers"`
 	Requests    Requests               `json:"requests"`
 	Connections Connections            `json:"connections"`
+	Files       Files                  `json:"files"`
 	Pool        Pool                   `json:"pool"`
 	Relay       map[string]DecimalText `json:"relay"`
 }
@@ -142,7 +145,19 @@ type Connections struct {
 	Limit int `json:"limit"`
 }
 
-// Pool sums the upstream connections. Generation counts changes of the endpoint set.
+// Files are the files that are read again while the process runs.
+type Files struct {
+	Principals File `json:"principals"`
+	Clients    File `json:"clients"`
+}
+
+// File is one of them. Problem says why it cannot be used as it stands, with its variable and lines and without its values; the last good
+// one is in force meanwhile. It is empty when the file is in force, or none is set.
+type File struct {
+	Problem string `json:"problem"`
+}
+
+// Pool sums the upstream connections. Generation counts changes of the endpoint set; this version has one endpoint, so it is always 1.
 type Pool struct {
 	Idle       int    `json:"idle"`
 	Busy       int    `json:"busy"`
@@ -173,6 +188,7 @@ func (s *Sources) document(st Status, version string) *Document {
 		TickMilliseconds: ask(s.TickMilliseconds, 0)}
 	d.Requests = ask(s.Requests, Requests{})
 	d.Connections = ask(s.Connections, Connections{})
+	d.Files = ask(s.Files, Files{})
 	d.Pool = ask(s.Pool, Pool{})
 	for path, n := range ask(s.Relay, nil) {
 		d.Relay[path] = DecimalText(n)

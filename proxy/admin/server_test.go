@@ -39,6 +39,7 @@ func fullSources() Sources {
 		TickMilliseconds: func() float64 { return 0.25 },
 		Requests:         func() Requests { return Requests{7, 1024} },
 		Connections:      func() Connections { return Connections{9, 16384} },
+		Files:            func() Files { return Files{Clients: File{"cannot use the file of ARKVORY_CLIENTS_FILE: line 3: a"}} },
 		Pool:             func() Pool { return Pool{1, 2, 3, 4, 5, 6, 7} },
 		Relay:            func() map[string]uint64 { return map[string]uint64{"splice": 1 << 60, "copy": 0} },
 		Metrics:          telemetry.New("v1", telemetry.Snapshots{}),

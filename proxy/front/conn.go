@@ -20,6 +20,7 @@ const (
 	stateIdle int32 = iota
 	stateHead
 	stateBusy
+	stateLate    // the head took too long
 	stateTunnel  // two streams of bytes after a 101: only the ends themselves end it
 	stateClosing // the watcher ends an idle connection: a request that arrives now is dropped, as on any keep-alive close
 )
@@ -50,11 +51,15 @@ type Conn struct {
 	limit      atomic.Int64 // coarse time when the wait for the upstream ends, 0 = none
 	expired    atomic.Bool  // the limit passed
 	senderIdle atomic.Int64 // coarse time since when an upload waits for its sender, 0 = it does not
-	idleLimit  time.Duration
-	expecting  atomic.Bool   // the sender waits for 100 Continue: its silence is the upstream's
-	grace      time.Duration // for so long
-	starved    atomic.Bool   // the sender was silent too long
-	headLate   atomic.Bool
+	idleLimit  atomic.Int64
+	expecting  atomic.Bool  // the sender waits for 100 Continue: its silence is the upstream's
+	grace      atomic.Int64 // for so long
+	starved    atomic.Bool  // the sender was silent too long
+	uploadEnd  atomic.Int64 // coarse time when an upload that was answered early must be over, 0 = none runs
+	sentAt     atomic.Int64 // coarse time when the answer began
+	served     atomic.Bool  // the connection has served a request
+	unsent     int          // bytes in the client's send queue at the last look; the watcher's own
+	onClient   atomic.Bool  // a stall was the client's: it did not take what was sent
 
 	mu       sync.Mutex // guards what is below
 	gone     chan struct{}
@@ -131,15 +136,21 @@ func (c *Conn) Await(d time.Duration) {
 		c.limit.Store(0)
 		return
 	}
-	c.limit.Store(c.Now() + int64(d))
+	c.limit.Store(c.Now() + int64(d+Tick)) // the clock may be a tick old: never early
 }
 
 // Hasten brings a limit that is set to at most d from now, and does nothing when none is set. Safe from any goroutine.
 func (c *Conn) Hasten(d time.Duration) {
 	if l := c.limit.Load(); l > 0 && d > 0 {
-		c.limit.CompareAndSwap(l, min(l, c.Now()+int64(d)))
+		c.limit.CompareAndSwap(l, min(l, c.Now()+int64(d+Tick)))
 	}
 }
+
+// Answered takes the limit of Await away; the rest of it goes on to bound an upload that runs on, until UploadOver.
+func (c *Conn) Answered() { c.uploadEnd.Store(c.limit.Swap(0)) }
+
+// UploadOver ends what Answered began. Safe from any goroutine.
+func (c *Conn) UploadOver() { c.uploadEnd.Store(0) }
 
 // Expired reports whether the limit of Await passed.
 func (c *Conn) Expired() bool { return c.expired.Load() }
@@ -147,7 +158,8 @@ func (c *Conn) Expired() bool { return c.expired.Load() }
 // Sender gives the clock that an upload stops while it does not wait for its sender, and takes the limit on that wait. A sender that expects 100 Continue
 // gets grace on top until Continued, or until its first byte when it does not wait; 0 for others.
 func (c *Conn) Sender(limit, grace time.Duration) *atomic.Int64 {
-	c.idleLimit, c.grace = limit, grace
+	c.idleLimit.Store(int64(limit + Tick))
+	c.grace.Store(int64(grace))
 	c.expecting.Store(grace > 0)
 	return &c.senderIdle
 }
@@ -164,7 +176,13 @@ func (c *Conn) Continued() {
 func (c *Conn) Starved() bool { return c.starved.Load() }
 
 // MarkSent notes that a byte of the answer went out; AnySent reports it.
-func (c *Conn) MarkSent() { c.sent.Store(true) }
+func (c *Conn) MarkSent() {
+	c.sentAt.Store(c.Now())
+	c.sent.Store(true)
+}
+
+// StalledOnClient reports whether a stall was the client's, which did not read, and not the upstream's, which did not send.
+func (c *Conn) StalledOnClient() bool { return c.onClient.Load() }
 
 // AnySent reports whether a byte of the answer went out.
 func (c *Conn) AnySent() bool { return c.sent.Load() }
@@ -192,12 +210,12 @@ func (c *Conn) Reset() {
 func (c *Conn) check(now int64) bool {
 	switch c.state.Load() {
 	case stateIdle:
-		if now-c.since.Load() > int64(c.srv.set.IdleTimeout) || c.srv.draining.Load() {
+		idle := now - c.since.Load()
+		if idle > int64(c.srv.set.IdleTimeout) || c.srv.draining.Load() && (c.served.Load() || idle > int64(drainGrace)) {
 			c.closeIdle()
 		}
 	case stateHead:
-		if now-c.since.Load() > int64(c.srv.set.HeaderTimeout) {
-			c.headLate.Store(true)
+		if now-c.since.Load() > int64(c.srv.set.HeaderTimeout) && c.state.CompareAndSwap(stateHead, stateLate) {
 			c.InterruptReads()
 		}
 	case stateBusy:
@@ -220,8 +238,21 @@ func (c *Conn) checkBusy(now int64) bool {
 		}
 		c.mu.Unlock()
 	}
-	if w := c.senderIdle.Load(); w > 0 && now-w > int64(c.idleLimit) {
-		if !(c.expecting.Load() && now-w <= int64(c.idleLimit+c.grace)) && !c.starved.Swap(true) {
+	if l := c.limit.Load(); l > 0 && now > l+int64(c.srv.set.StallTimeout) {
+		c.depart(GoneStalled) // the upstream was given up, and the client does not even take what came before
+		return false
+	}
+	if e := c.uploadEnd.Load(); e > 0 && now > e {
+		c.uploadEnd.Store(0)
+		c.InterruptReads()
+		c.mu.Lock()
+		if c.upstream != nil {
+			c.upstream.Interrupt()
+		}
+		c.mu.Unlock()
+	}
+	if w := c.senderIdle.Load(); w > 0 && now-w > c.idleLimit.Load() {
+		if !(c.expecting.Load() && now-w <= c.idleLimit.Load()+c.grace.Load()) && !c.starved.Swap(true) {
 			c.InterruptReads()
 		}
 	}
@@ -234,11 +265,33 @@ func (c *Conn) checkBusy(now int64) bool {
 	if c.still < c.since.Load() {
 		c.still = now
 	}
-	if c.sent.Load() && c.limit.Load() == 0 && now-c.still > int64(c.srv.set.StallTimeout) {
+	if c.Paced.Load() { // it waits for its share of the budget, which is no standstill
+		c.still = now
+	}
+	if c.sent.Load() && c.limit.Load() == 0 && now-max(c.still, c.sentAt.Load()) > int64(c.srv.set.StallTimeout) {
+		// The kernel takes and drains in lumps: a reader of some hundred bytes a second moves nothing here for minutes.
+		unsent := c.Unsent()
+		drained := unsent < c.unsent
+		c.unsent = unsent
+		if drained {
+			c.still = now
+			return false
+		}
+		c.onClient.Store(unsent > 0)
 		c.depart(GoneStalled)
 		return false
 	}
+	if c.sent.Load() {
+		c.watchUnsent(now)
+	}
 	return now-c.since.Load() >= int64(Tick)/2
+}
+
+// watchUnsent remembers the send queue halfway to a stall, so that the last look has something to compare with.
+func (c *Conn) watchUnsent(now int64) {
+	if half := now - c.still; half > int64(c.srv.set.StallTimeout)/2 && half <= int64(c.srv.set.StallTimeout)/2+int64(Tick) {
+		c.unsent = c.Unsent()
+	}
 }
 
 // depart ends the exchange from outside.
@@ -263,11 +316,20 @@ func (c *Conn) depart(why int32) {
 func (c *Conn) run() {
 	defer c.srv.wg.Done()
 	defer c.end()
+	defer func() {
+		if v := recover(); v != nil { // outside of serve, which has its own
+			c.srv.contain(v)
+		}
+	}()
 	if t, ok := c.Net().(*tls.Conn); ok {
 		ctx, cancel := context.WithTimeout(context.Background(), c.srv.set.HeaderTimeout)
+		c.enter(stateTunnel) // bounded by its own context
 		err := t.HandshakeContext(ctx)
 		cancel()
 		if err != nil {
+			if c.srv.set.OnHandshakeError != nil {
+				c.srv.set.OnHandshakeError()
+			}
 			return
 		}
 	}
@@ -306,17 +368,24 @@ func (c *Conn) readHead() bool {
 		if err := c.Fill(c.srv.set.MaxHeaderBytes); err != nil {
 			return false
 		}
+		c.since.Store(c.srv.now.Load()) // before the state: the time of the head begins here
 		if !c.state.CompareAndSwap(stateIdle, stateHead) {
 			return false
 		}
+	} else {
+		c.enter(stateHead)
 	}
-	c.enter(stateHead)
 	searched := 0
 	for {
 		b := c.Buffered()
 		n, err := c.Req.ParseRequest(b, searched)
 		if err == nil {
 			c.Pin(n)
+			c.since.Store(c.srv.now.Load())
+			if !c.state.CompareAndSwap(stateHead, stateBusy) {
+				c.malformed(&wire.Error{Status: 408, Rule: "a head arrives within ARKVORY_HEADER_TIMEOUT_MS"})
+				return false
+			}
 			return true
 		}
 		if err != wire.ErrNeedMore {
@@ -333,7 +402,7 @@ func (c *Conn) readHead() bool {
 		case errors.Is(err, relay.ErrBufferFull):
 			c.malformed(&wire.Error{Status: 431, Rule: "the head is at most ARKVORY_MAX_HEADER_BYTES long"})
 			return false
-		case c.headLate.Load():
+		case c.state.Load() == stateLate:
 			c.malformed(&wire.Error{Status: 408, Rule: "a head arrives within ARKVORY_HEADER_TIMEOUT_MS"})
 			return false
 		default:
@@ -356,7 +425,7 @@ func (c *Conn) malformed(err error) {
 // serve runs the handler for the request in Req.
 func (c *Conn) serve() (keep bool) {
 	c.sent.Store(false)
-	c.enter(stateBusy)
+	c.served.Store(true)
 	defer func() {
 		if v := recover(); v != nil {
 			keep = false
@@ -365,6 +434,8 @@ func (c *Conn) serve() (keep bool) {
 		c.Bind(nil)
 		c.limit.Store(0)
 		c.senderIdle.Store(0)
+		c.uploadEnd.Store(0)
+		c.Req.Reset()
 		c.Unpin()
 	}()
 	keep = c.srv.handler.ServeRequest(c)
@@ -402,4 +473,6 @@ func (c *Conn) Linger() {
 const (
 	lingerTime  = 30 * time.Second
 	lingerPause = 2 * time.Second
+	// drainGrace is how long a connection that has served nothing yet may still bring a request to a stopping process, to be told so.
+	drainGrace = 2 * time.Second
 )

@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"net"
+	"runtime/debug"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -35,6 +36,10 @@ type Settings struct {
 	IdleTimeout    time.Duration
 	StallTimeout   time.Duration
 	TLS            *tls.Config // nil: plain TCP
+	// OnHandshakeError, when not nil, is told of a client whose TLS handshake failed.
+	OnHandshakeError func()
+	// OnPanic, when not nil, is told of a panic outside of the handler.
+	OnPanic func(v Panic)
 	// OnTick, when not nil, runs on the watcher's goroutine after each tick.
 	OnTick func(now time.Duration)
 }
@@ -182,10 +187,26 @@ func (s *Server) watch() {
 		}
 		now := time.Since(s.start)
 		s.now.Store(int64(now))
-		s.check(int64(now))
-		if s.set.OnTick != nil {
-			s.set.OnTick(now)
+		s.tick(now)
+	}
+}
+
+// tick is one step of the watcher. A panic in it is contained: without the watcher no limit would hold.
+func (s *Server) tick(now time.Duration) {
+	defer func() {
+		if v := recover(); v != nil {
+			s.contain(v)
 		}
+	}()
+	s.check(int64(now))
+	if s.set.OnTick != nil {
+		s.set.OnTick(now)
+	}
+}
+
+func (s *Server) contain(v any) {
+	if s.set.OnPanic != nil {
+		s.set.OnPanic(Panic{Value: v, Stack: debug.Stack()})
 	}
 }
 

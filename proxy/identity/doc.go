@@ -27,7 +27,9 @@
 // rule I2 the caller makes a session only after the upstream answered 2xx to these very credentials. A forged iss and sub, or a guessed
 // user name, is refused by the upstream and never reaches the queue under that name. What remains: an upstream that serves a public object
 // whatever Authorization says lets a client choose its principal. It then takes a share of the name it chose, at most; where that matters,
-// set ARKVORY_PRINCIPAL_FROM to address.
+// set ARKVORY_PRINCIPAL_FROM to address. The same holds for presigned links at an origin that ignores queries: only a complete link with one
+// signature of its maker's form counts, so that no ordinary query makes a principal, but a client that invents the whole form makes one. At
+// such an origin leave signature out of the list.
 //
 // # Basic users that are no names
 //

@@ -5,6 +5,7 @@ import (
 	"crypto/x509/pkix"
 	"net/netip"
 	"net/url"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -49,9 +50,13 @@ func TestI1_PrincipalOfEachSource(t *testing.T) {
 		{"unknown with parameters", "/x", []string{`Authorization: Hawk id="a", mac="b"`}, "addr:192.0.2.7", Address},
 		{"scheme alone", "/x", []string{"Authorization: Bearer"}, "addr:192.0.2.7", Address},
 		{"two fields", "/x", []string{basicField("ann", "pw-1"), basicField("bob", "pw-2")}, "addr:192.0.2.7", Address},
-		{"link", "/x?X-Amz-Credential=AKEXAMPLE%2F1&X-Amz-Signature=ab", nil, "link:*", Signature},
-		{"link before field", "/x?X-Amz-Signature=ab", []string{basicField("ann", "pw-1")}, "link:*", Signature},
-		{"azure link", "/x?sv=1&se=2&sig=ab", nil, "link:*", Signature},
+		{"link", "/x?" + s3("ab"), nil, "link:*", Signature},
+		{"link before field", "/x?" + s3("ab"), []string{basicField("ann", "pw-1")}, "link:*", Signature},
+		{"azure link", "/x?" + azure(1), nil, "link:*", Signature},
+		{"no link", "/x?sig=1&sv=1", nil, "addr:192.0.2.7", Address},
+		{"no link", "/x?X-Amz-Signature=ab&X-Amz-Credential=c&X-Amz-Date=d", nil, "addr:192.0.2.7", Address},
+		{"field before what is no link", "/x?X-Amz-Signature=ab", []string{basicField("ann", "pw-1")}, "user:ann", Authorization},
+		{"two signatures", "/x?" + s3("ab") + "&" + azure(1), []string{basicField("ann", "pw-1")}, "user:ann", Authorization},
 	} {
 		id := d.Identify(request(t, c.target, c.lines...), addr("192.0.2.7"), nil)
 		ok := id.Principal == c.want
@@ -82,14 +87,47 @@ func TestI1_OnePersonOnePrincipal(t *testing.T) {
 	if of("/x", "Authorization: Bearer tok-a") != of("/x", "Authorization: token tok-a") || of("/x", "Authorization: Bearer tok-a") == of("/x", "Authorization: Bearer tok-b") {
 		t.Error("a token is one principal under any scheme")
 	}
-	if of("/a?X-Amz-Signature=ab&X-Amz-Date=1") != of("/a?X-Amz-Date=1&X-Amz-Sign%61ture=%61b&y=2") {
+	respelled := strings.NewReplacer("X-Amz-Signature=a", "X-Amz-Sign%61ture=%41", "20261130T", "20261130%54").Replace(s3("ab"))
+	if of("/a?"+s3("ab")) != of("/a?y=1&"+respelled+"&z=2") || !strings.HasPrefix(of("/a?"+respelled), "link:") {
 		t.Error("re-spelling a link must not make a second principal of it")
 	}
-	if of("/a?X-Amz-Signature=ab") == of("/a?X-Amz-Signature=ac") || of("/a?X-Amz-Signature=ab") == of("/a?X-Goog-Signature=ab") {
+	if of("/a?"+s3("ab")) == of("/a?"+s3("ac")) || of("/a?"+s3("ab")) == of("/a?"+strings.ReplaceAll(s3("ab"), "Amz", "Goog")) {
 		t.Error("two links are two principals")
 	}
 	if of("/x", basicField("oauth2", "tok-a")) == of("/x", basicField("oauth2", "tok-b")) {
 		t.Error("accounts that share a fixed user name are different")
+	}
+}
+
+// An origin that ignores queries answers 2xx whatever they say, so what is no link must make no principal of its own.
+func TestI1_InventedQueriesMakeNoPrincipals(t *testing.T) {
+	d := newIdentifier(t, Settings{})
+	for i := range 10 {
+		for _, query := range []string{"sig=%d&sv=1", "X-Amz-Signature=%d", "Signature=%d&AWSAccessKeyId=a&Expires=1", "Signature=%d&Key-Pair-Id=k&Policy=p",
+			"X-Goog-Signature=%d&X-Goog-Date=d&X-Goog-Credential=c", s3("ab") + "&X-Amz-Signature=%d", "X-Amz-Signature=%d&" + azure(1)} {
+			h := request(t, "/x?"+strings.Replace(query, "%d", strconv.Itoa(i), 1))
+			if got := d.Identify(h, addr("192.0.2.7"), nil); got.Principal != "addr:192.0.2.7" || got.Kind != Address {
+				t.Errorf("%s: %+v", h.Target, got)
+			}
+		}
+	}
+}
+
+// Fields that only look like the ones a proxy vouches for say nothing, whoever sends them.
+func TestP2_SpellingsWithUnderscoresAreNotBelieved(t *testing.T) {
+	d := newIdentifier(t, Settings{TrustedProxies: networks("10.0.0.0/8")})
+	h := request(t, "/x", "X_Forwarded_For: 192.0.2.9", "X-Forwarded_For: 192.0.2.9", "Forwarded_For: 192.0.2.9", "Arkvory_Download_Class: bulk", "Arkvory_Download_Id: a")
+	if got := d.Identify(h, addr("10.0.0.1"), nil); got.Principal != "addr:10.0.0.1" {
+		t.Errorf("%+v", got)
+	}
+	if c, err := ApplyClass(queue.Release, h); c != queue.Release || err != nil {
+		t.Errorf("class %s, %v", c, err)
+	}
+	if _, present, err := DownloadID(h); present || err != nil {
+		t.Errorf("a download id: %v", err)
+	}
+	if got := string(d.ForwardedFields(nil, h, addr("10.0.0.1"), false)); strings.Contains(got, "192.0.2.9") {
+		t.Errorf("passed on: %s", got)
 	}
 }
 
@@ -163,6 +201,9 @@ func TestI5_NoSecretInThePrincipal(t *testing.T) {
 			t.Errorf("%s %s: %s", c.target, c.line, id.Principal)
 		}
 	}
+	if id := d.Identify(request(t, "/x?"+s3("5e")), addr("192.0.2.7"), nil); strings.Contains(id.Principal, "5e5e5e") || id.Kind != Signature {
+		t.Errorf("%+v", id)
+	}
 	other := newIdentifier(t, Settings{Key: []byte("another key of 24 bytes.")})
 	h := request(t, "/x", "Authorization: Bearer "+secret)
 	if a, b := d.Identify(h, addr("::1"), nil), other.Identify(h, addr("::1"), nil); a.Principal == b.Principal || a.Credentials == b.Credentials {
@@ -186,8 +227,8 @@ func TestO2_CredentialsCoverWhatTheUpstreamCouldBelieve(t *testing.T) {
 		{"/x", []string{"Cookie: a=1"}, nil},
 		{"/x", []string{"Cookie: a=1", "Cookie: b=2"}, nil},
 		{"/x", []string{"Cookie: a=1; b=2"}, nil},
-		{"/x?X-Amz-Signature=ab&X-Amz-Date=1", nil, nil},
-		{"/x?X-Amz-Signature=ab&X-Amz-Date=2", nil, nil},
+		{"/x?" + s3("ab"), nil, nil},
+		{"/x?" + s3("ab") + "&X-Amz-Expires=2", nil, nil},
 		{"/x", []string{"X-JFrog-Art-Api: k"}, nil},
 		{"/x", []string{"PRIVATE-TOKEN: k"}, nil},
 		{"/x", []string{"X-Amz-Server-Side-Encryption-Customer-Key: k"}, nil},
@@ -208,7 +249,7 @@ func TestO2_CredentialsCoverWhatTheUpstreamCouldBelieve(t *testing.T) {
 	same := func(a, b string, lines ...string) bool {
 		return d.Identify(request(t, a, lines...), addr("192.0.2.1"), nil).Credentials == d.Identify(request(t, b, append(lines, "Accept: x", "Range: bytes=0-1")...), addr("192.0.2.9"), nil).Credentials
 	}
-	if !same("/x?X-Amz-Signature=ab", "/x?a=1&X-Amz-Signature=ab", "Authorization: Bearer a") {
+	if !same("/x?"+s3("ab"), "/x?a=1&"+s3("ab"), "Authorization: Bearer a") {
 		t.Error("what is no credential must not enter")
 	}
 }

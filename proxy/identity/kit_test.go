@@ -1,8 +1,10 @@
 package identity
 
 import (
+	"bytes"
 	"encoding/base64"
 	"net/netip"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -34,6 +36,16 @@ func newIdentifier(t testing.TB, s Settings) *Identifier {
 		t.Fatal(err)
 	}
 	return d
+}
+
+// s3 is the query of an S3 link whose signature is the two digits 32 times.
+func s3(digits string) string {
+	return "X-Amz-Credential=AKEXAMPLE%2F1&X-Amz-Date=20261130T000000Z&X-Amz-Signature=" + strings.Repeat(digits, 32)
+}
+
+// azure is the query of an Azure link whose signature is 32 times the byte.
+func azure(b byte) string {
+	return "sv=1&se=2&sig=" + url.QueryEscape(base64.StdEncoding.EncodeToString(bytes.Repeat([]byte{b}, 32)))
 }
 
 func addr(s string) netip.Addr { return netip.MustParseAddr(s) }

@@ -19,7 +19,7 @@ func TestI1_AMemoAllocatesNothing(t *testing.T) {
 		"many":    {"Cookie: a=1", basicField("ann", "pw-1"), "X-Forwarded-For: 192.0.2.9", "X-Api-Key: k", "Accept: */*"},
 		"forward": {"Forwarded: for=192.0.2.9"},
 	} {
-		for _, target := range []string{"/x", "/x?X-Amz-Signature=ab"} {
+		for _, target := range []string{"/x", "/x?" + s3("ab")} {
 			h := request(t, target, lines...)
 			want := d.Identify(h, addr("10.0.0.1"), cert)
 			var m Memo
@@ -43,7 +43,7 @@ func TestI1_AMemoNeverMixesPeople(t *testing.T) {
 		{"/x"}, {"/x", "Cookie: sid=a"}, {"/x", "Cookie: sid=b"}, {"/x", "Cookie: sid=a", "Connection: cookie"}, {"/x", "X-User: a"},
 		{"/x", "X-User: a", "X-User: a"}, {"/x", basicField("ann", "pw-1")}, {"/x", basicField("ann", "pw-2")}, {"/x", long}, {"/x", long + "u"},
 		{"/x", "X-Forwarded-For: 192.0.2.1"}, {"/x", "X-Forwarded-For: 192.0.2.2"}, {"/x", "Forwarded: for=192.0.2.1"},
-		{"/x", "X-Forwarded-For: 10.0.0.9", "X-Forwarded-For: 192.0.2.1"}, {"/x?X-Amz-Signature=a"}, {"/x?X-Amz-Signature=b"}, {"/x?sig=a"},
+		{"/x", "X-Forwarded-For: 10.0.0.9", "X-Forwarded-For: 192.0.2.1"}, {"/x?" + s3("aa")}, {"/x?" + s3("ab")}, {"/x?" + azure(1)}, {"/x?sig=a&sv=1"},
 	}
 	certs := []*x509.Certificate{nil, {Raw: []byte("a"), Subject: pkix.Name{CommonName: "a"}}}
 	var m Memo

@@ -66,7 +66,7 @@ principals:
 			t.Errorf("%s: %+v, want %s, %s", c.name, id, c.want, c.class)
 		}
 	}
-	link := d.Identify(request(t, "/x?AWSAccessKeyId=AKEXAMPLE1&Signature=ab&Expires=1"), addr("192.0.2.1"), nil)
+	link := d.Identify(request(t, "/x?AWSAccessKeyId=AKEXAMPLE1&Expires=1&Signature="+strings.Repeat("abcd", 6)+"abc="), addr("192.0.2.1"), nil)
 	if !strings.HasPrefix(link.Principal, "link:") {
 		t.Errorf("a link is never its issuer: %+v", link)
 	}

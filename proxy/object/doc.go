@@ -8,6 +8,8 @@
 // Two links to one thing differ only in their signatures and so have one name; all other parameters keep their bytes and their order,
 // since versionId or partNumber name another thing. Nothing is decoded or normalised: the proxy cannot know which of two spellings
 // an origin takes for one. The families of links are S3 (SigV4, SigV2), GCS (V4, V2), Azure SAS and CloudFront, see [Family].
+// A target is a link only when it has the family's parameters and one signature of the family's form; anything else keeps its whole query in
+// its name, so that parameters that merely share a name with those of a link still tell two things apart.
 // Links of other makers keep their signatures in the name: such a link is then an object of its own, which costs sharing and
 // harms nothing.
 //

@@ -5,15 +5,15 @@ import "bytes"
 // Family is a maker of presigned links. The zero value is no such link.
 type Family uint8
 
-// Families; the comments name the parameters whose presence tells one.
+// Families; the comments name the parameters that tell one, each with a value, and the form of the signature.
 const (
 	Unsigned   Family = iota
-	S3v4              // X-Amz-Signature
-	S3v2              // Signature and AWSAccessKeyId
-	GCSv4             // X-Goog-Signature
-	GCSv2             // Signature and GoogleAccessId
-	Azure             // sig with sv or se
-	CloudFront        // Signature and Key-Pair-Id
+	S3v4              // X-Amz-Signature (64 hexadecimal digits, or the 130 to 144 of SigV4A), X-Amz-Credential and X-Amz-Date
+	S3v2              // Signature (20 or 32 bytes in base64), AWSAccessKeyId and Expires
+	GCSv4             // X-Goog-Signature (64 digits, or the 256 to 2048 of RSA), X-Goog-Credential and X-Goog-Date
+	GCSv2             // Signature (20 bytes, or the 128 to 1024 of RSA, in base64), GoogleAccessId and Expires
+	Azure             // sig (32 bytes in base64) with sv or se
+	CloudFront        // Signature (64 to 1024 bytes in its own base64) and Key-Pair-Id with Expires or Policy
 )
 
 func (f Family) String() string {
@@ -25,8 +25,12 @@ type param uint32
 
 const (
 	pAmzSignature param = 1 << iota
+	pAmzCredential
+	pAmzDate
 	pAmz
 	pGoogSignature
+	pGoogCredential
+	pGoogDate
 	pGoog
 	pSignature
 	pAwsAccessKeyID
@@ -45,9 +49,9 @@ const (
 
 // strips lists, by family, the parameters that belong to the signature and not to the object.
 var strips = [...]param{
-	S3v4:       pAmzSignature | pAmz | pAmzToken | pXID,
+	S3v4:       pAmzSignature | pAmzCredential | pAmzDate | pAmz | pAmzToken | pXID,
 	S3v2:       pSignature | pAwsAccessKeyID | pExpires | pAmzToken,
-	GCSv4:      pGoogSignature | pGoog,
+	GCSv4:      pGoogSignature | pGoogCredential | pGoogDate | pGoog,
 	GCSv2:      pSignature | pGoogleAccessID | pExpires,
 	Azure:      pSig | pSv | pSe | pAzure,
 	CloudFront: pSignature | pKeyPairID | pExpires | pPolicy | pHashAlgorithm,
@@ -58,13 +62,15 @@ var carries = [...]param{
 	S3v4: pAmzSignature, S3v2: pSignature, GCSv4: pGoogSignature, GCSv2: pSignature, Azure: pSig, CloudFront: pSignature,
 }
 
+const pCarriers = pAmzSignature | pGoogSignature | pSignature | pSig
+
 // params names the parameters in lower case. S3 and GCS compare them in one case only, which a client keeps; comparing without
 // regard to case takes nothing from an object's name that an origin would tell apart.
 var params = map[string]param{
-	"x-amz-signature": pAmzSignature, "x-amz-algorithm": pAmz, "x-amz-credential": pAmz, "x-amz-date": pAmz, "x-amz-expires": pAmz,
+	"x-amz-signature": pAmzSignature, "x-amz-algorithm": pAmz, "x-amz-credential": pAmzCredential, "x-amz-date": pAmzDate, "x-amz-expires": pAmz,
 	"x-amz-signedheaders": pAmz, "x-amz-content-sha256": pAmz, "x-amz-s3session-token": pAmz, "x-amz-region-set": pAmz,
 	"x-amz-security-token": pAmzToken, "x-id": pXID,
-	"x-goog-signature": pGoogSignature, "x-goog-algorithm": pGoog, "x-goog-credential": pGoog, "x-goog-date": pGoog,
+	"x-goog-signature": pGoogSignature, "x-goog-algorithm": pGoog, "x-goog-credential": pGoogCredential, "x-goog-date": pGoogDate,
 	"x-goog-expires": pGoog, "x-goog-signedheaders": pGoog, "x-goog-security-token": pGoog,
 	"signature": pSignature, "awsaccesskeyid": pAwsAccessKeyID, "googleaccessid": pGoogleAccessID, "key-pair-id": pKeyPairID,
 	"expires": pExpires, "policy": pPolicy, "hash-algorithm": pHashAlgorithm,
@@ -145,34 +151,50 @@ func splitTarget(target []byte) (path, query []byte, hasQuery bool) {
 	return target, nil, false
 }
 
-// FamilyOf tells whose presigned link a request target is. It allocates nothing.
+// FamilyOf tells whose presigned link a request target is: all parameters that the family's makers write are there, and the signature has the form that
+// they give it. A target with a second parameter that could hold a signature, of any family, is Unsigned: the origin may check either, and the
+// other would be the client's to choose. It allocates nothing.
 func FamilyOf(target []byte) Family {
 	_, query, _ := splitTarget(target)
 	var all param
+	var signature []byte
+	signatures := 0
 	for len(query) > 0 {
 		var p []byte
 		p, query = next(query)
-		if name := nameOf(p); len(name) < len(p) {
-			all |= classify(name)
+		name := nameOf(p)
+		k := classify(name)
+		if k&pCarriers != 0 {
+			signatures++
+			signature = p[min(len(name)+1, len(p)):]
+		}
+		if len(p) > len(name)+1 {
+			all |= k
 		}
 	}
-	switch {
-	case all == 0:
+	if signatures != 1 {
 		return Unsigned
-	case all&pAmzSignature != 0:
-		return S3v4
-	case all&pGoogSignature != 0:
-		return GCSv4
-	case all&pSignature != 0 && all&pAwsAccessKeyID != 0:
-		return S3v2
-	case all&pSignature != 0 && all&pGoogleAccessID != 0:
-		return GCSv2
-	case all&pSignature != 0 && all&pKeyPairID != 0:
-		return CloudFront
-	case all&pSig != 0 && all&(pSv|pSe) != 0:
-		return Azure
 	}
-	return Unsigned
+	f := Unsigned
+	has := func(k param) bool { return all&k == k }
+	switch {
+	case has(pAmzSignature | pAmzCredential | pAmzDate):
+		f = S3v4
+	case has(pGoogSignature | pGoogCredential | pGoogDate):
+		f = GCSv4
+	case has(pSignature | pAwsAccessKeyID | pExpires):
+		f = S3v2
+	case has(pSignature | pGoogleAccessID | pExpires):
+		f = GCSv2
+	case has(pSignature|pKeyPairID) && all&(pExpires|pPolicy) != 0:
+		f = CloudFront
+	case has(pSig) && all&(pSv|pSe) != 0:
+		f = Azure
+	}
+	if f == Unsigned || !formed(signature, f) {
+		return Unsigned
+	}
+	return f
 }
 
 // AppendParams appends the raw signature parameters of a link of that family, each with a leading '&', in the order of the target: the
@@ -193,8 +215,8 @@ func AppendParams(dst, target []byte, f Family) []byte {
 	return dst
 }
 
-// AppendSignature appends the percent-decoded value of the parameter that holds the signature itself, the first when there are several.
-// It names the link: the order or the spelling of the other parameters, which a client can change without breaking the signature,
+// AppendSignature appends the percent-decoded value of the parameter that holds the signature itself, hexadecimal digits in lower case. It
+// names the link: the order or the spelling of the other parameters, which a client can change without breaking the signature,
 // do not enter it.
 func AppendSignature(dst, target []byte, f Family) []byte {
 	if f == Unsigned {
@@ -208,16 +230,14 @@ func AppendSignature(dst, target []byte, f Family) []byte {
 		if len(name) == len(p) || classify(name)&carries[f] == 0 {
 			continue
 		}
-		v := p[len(name)+1:]
-		for i := 0; i < len(v); i++ {
-			if v[i] == '%' {
-				if c, ok := unhex(v[i+1:]); ok {
-					dst = append(dst, c)
-					i += 2
-					continue
-				}
+		hexadecimal := f == S3v4 || f == GCSv4
+		for v := p[len(name)+1:]; len(v) > 0; {
+			var c byte
+			c, v = decoded(v)
+			if hexadecimal && c >= 'A' && c <= 'F' {
+				c += 'a' - 'A'
 			}
-			dst = append(dst, v[i])
+			dst = append(dst, c)
 		}
 		return dst
 	}

@@ -20,8 +20,10 @@
 //
 // [Steering] names the requests that clients make before the download: manifests, tokens, indexes, packuments, refs, HEAD. They are small, many
 // clients do not survive a refusal of them, and holding them holds everything behind. They are never queued. The rule looks at names,
-// which a publisher of files can choose; so a response above [SteeringMaxBytes] is a download whatever its name, and the caller
-// admits it as such.
+// which a publisher of files can choose; so a response above [SteeringLimit] is a download whatever its name, and the caller
+// admits it as such: 128 MiB where the path is that of an index, 16 MiB where only User-Agent or Accept makes it one and the name does not look like
+// a file. A path that an origin may read in another way than this package (dot segments, escaped slashes, path parameters) steers nothing, but for npm's
+// /@scope%2fname.
 //
 // # The file
 //

@@ -53,6 +53,9 @@ type Conn struct {
 	// Moved counts body bytes that passed this connection, in either direction; read by the watcher.
 	Moved atomic.Int64
 
+	// Paced is set while a flow towards this connection waits for a grant.
+	Paced atomic.Bool
+
 	interrupted atomic.Bool
 	closed      atomic.Bool
 
@@ -505,6 +508,15 @@ func (c *Conn) Read(p []byte) (int, error) {
 func (c *Conn) Interrupt() {
 	c.interrupted.Store(true)
 	_ = c.nc.SetDeadline(time.Unix(1, 0))
+}
+
+// Unsent returns how many bytes the kernel holds for the peer, sent or not, that the peer has not acknowledged. For the watcher, which keeps the Conn from being closed.
+func (c *Conn) Unsent() int {
+	n, err := unix.IoctlGetInt(c.fd, unix.SIOCOUTQ)
+	if err != nil {
+		return 0
+	}
+	return n
 }
 
 // Interrupted reports whether Interrupt was called.

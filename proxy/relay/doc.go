@@ -13,7 +13,7 @@
 //	tls        a side that is no bare TCP socket: pooled 64 KiB buffers
 //
 // A stream is fast when it moved 512 KiB without waiting for its reader; it is slow again when a single wait for the reader lasted
-// a tick of the coarse clock (250 ms). Slow streams move 64 KiB slices by copy and give their pipe back.
+// longer than a tick of the coarse clock (250 ms). Slow streams move 64 KiB slices by copy and give their pipe back.
 //
 // # Bounds
 //

@@ -45,7 +45,7 @@ const (
 	slowSlice     = 64 << 10
 	sliceBytes    = 8 << 20  // longest unpaced slice between two looks at anything else
 	pacedSlice    = 15 << 16 // what a 1 MiB pipe takes in one call, as segments do not fill its pages
-	slowWaitNanos = 200e6    // on the coarse clock
+	slowWaitNanos = 375e6    // on the coarse clock of 250 ms ticks: two of them passed, so the wait was longer than one
 )
 
 // Flow moves a body of known length. The zero value of the optional fields is fine. A Flow belongs to one goroutine.
@@ -84,7 +84,9 @@ func (f *Flow) Copy(n int64) error {
 			if f.pipe != nil && f.pipe.held == 0 {
 				f.Close() // a pipe is not held while waiting
 			}
+			f.Dst.Paced.Store(true)
 			g, err := f.Pace.Take(min(want, pacedSlice), f.Gone)
+			f.Dst.Paced.Store(false)
 			if err != nil {
 				return err
 			}
@@ -211,7 +213,10 @@ func (f *Flow) peekCopy(n int64) (int64, error) {
 		return 0, &SinkError{e}
 	}
 	if e == unix.EAGAIN {
-		return 0, f.waitSink()
+		if err := f.waitSink(); err != nil || f.Dst.wop.blocked {
+			return 0, err
+		}
+		return f.throughMemory(min(n, slowSlice)) // writable and yet not: TCP memory is short; the poller's write waits its turn
 	}
 	if sent > 0 {
 		dropped, e := recv(f.Src.fd, nil, sent, unix.MSG_TRUNC|unix.MSG_DONTWAIT)
@@ -288,11 +293,12 @@ func (f *Flow) noteWait(blocked bool, start int64) {
 	if !blocked {
 		return
 	}
-	if f.now()-start >= slowWaitNanos {
+	switch waited := f.now() - start; {
+	case waited >= slowWaitNanos:
 		f.slow = true
 		f.proven = 0
 		f.Src.narrow()
-	} else if f.slow {
+	case f.slow && waited > 0:
 		f.proven = 0
 	}
 }

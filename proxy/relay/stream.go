@@ -176,6 +176,8 @@ func (s *Stream) grant(n int64) (int64, error) {
 	if err := s.flush(); err != nil { // nothing ready waits for a grant
 		return 0, err
 	}
+	s.Dst.Paced.Store(true)
+	defer s.Dst.Paced.Store(false)
 	return s.Pace.Take(n, s.Gone)
 }
 

@@ -62,6 +62,7 @@ const (
 	nameRate              = "arkvory_bandwidth_bytes_per_second"
 	nameBandwidthWaiting  = "arkvory_bandwidth_waiting"
 	nameGranted           = "arkvory_bandwidth_granted_bytes_total"
+	nameFileFaulty        = "arkvory_file_faulty"
 )
 
 // catalog holds every family of the product in the order of the README's table.
@@ -87,7 +88,7 @@ var catalog = []family{
 	{nameRetries, counter, "Exchanges repeated on a fresh connection because the kept-alive one was stale.", nil},
 	{nameDiscarded, counter, "Upstream connections not used again, by reason.", by("reason", discardNames)},
 	{nameUpstreamErrors, counter, "Faults on the upstream's side, by reason.", by("reason", namesOf(ofUpstream))},
-	{nameDescribe, counter, "Objects whose size and validator were learned, by how.", by("how", describeNames)},
+	{nameDescribe, counter, "Objects whose size and validator were learned, by how: from the answer that was passed on (get), a HEAD, a GET of one byte (range), or a GET that was given up before its body because the download must wait (unread).", by("how", describeNames)},
 
 	{nameActive, gauge, "Download sessions that hold a slot.", nil},
 	{nameWaiting, gauge, "Download sessions that wait for a slot, by class.", by("class", classNames)},
@@ -108,6 +109,8 @@ var catalog = []family{
 	{nameRate, gauge, "Ceiling of the token bucket; 0 means off.", by("direction", directionNames)},
 	{nameBandwidthWaiting, gauge, "Quanta waiting for tokens.", by("direction", directionNames)},
 	{nameGranted, counter, "Bytes granted by the token bucket, repeated and cancelled ones included.", by("direction", directionNames)},
+
+	{nameFileFaulty, gauge, "1 while the file as it stands cannot be used and the last good one is in force; the log and the readiness answer say why.", by("file", fileNames)},
 }
 
 // byName finds a family by its name; filled once, read only.

@@ -109,6 +109,7 @@ var (
 	dialNames         = []string{"ok", "error"}
 	connectionNames   = []string{"idle", "busy"}
 	sideNames         = []string{"early", "late"}
+	fileNames         = []string{"principals", "clients"}
 	// statusNames are the statuses that the proxy itself answers with; any other is "other".
 	statusNames = []string{"400", "401", "403", "404", "405", "408", "411", "413", "414", "416", "417", "421", "429", "431",
 		"499", "500", "501", "502", "503", "504", "505", "other"}

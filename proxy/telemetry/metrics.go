@@ -96,6 +96,14 @@ func (m *Metrics) registerGauges() {
 	one(nameTick, func() float64 { return m.page.sessions.TickSeconds })
 	one(series(nameConnections, "state", connectionNames[0]), func() float64 { return float64(m.page.idle) })
 	one(series(nameConnections, "state", connectionNames[1]), func() float64 { return float64(m.page.busy) })
+	for i, file := range fileNames {
+		one(series(nameFileFaulty, "file", file), func() float64 {
+			if m.page.faulty[i] {
+				return 1
+			}
+			return 0
+		})
+	}
 	for c := range ClassCount {
 		one(series(nameWaiting, "class", classNames[c]), func() float64 { return float64(m.page.sessions.Waiting[c]) })
 	}
@@ -203,6 +211,13 @@ func (m *Metrics) Described(d Describe) {
 func (m *Metrics) SessionEvent(e SessionEvent) {
 	if e < sessionEventCount {
 		m.events[e].Inc()
+	}
+}
+
+// SessionEvents counts n steps of one kind at once.
+func (m *Metrics) SessionEvents(e SessionEvent, n uint64) {
+	if e < sessionEventCount && n > 0 {
+		m.events[e].AddInt64(int64(n))
 	}
 }
 

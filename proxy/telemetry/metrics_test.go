@@ -209,6 +209,7 @@ func TestV2_GaugesReadOneSnapshotAPage(t *testing.T) {
 			return Bandwidth{BytesPerSecond: 1 << 27, Waiting: 6, GrantedBytes: 1 << 50}
 		},
 		UpstreamConnections: func() (int, int) { calls["pool"]++; return 10, 11 },
+		FilesFaulty:         func() (bool, bool) { calls["files"]++; return false, true },
 	})
 	page := pageOf(m)
 	for series, want := range map[string]string{
@@ -220,13 +221,14 @@ func TestV2_GaugesReadOneSnapshotAPage(t *testing.T) {
 		`arkvory_admission_timed_out_total{direction="upload"}`: "8", `arkvory_admission_cancelled_total{direction="upload"}`: "7",
 		`arkvory_bandwidth_granted_bytes_total{direction="download"}`: "1125899906842624",
 		`arkvory_upstream_connections{state="idle"}`:                  "10", `arkvory_upstream_connections{state="busy"}`: "11",
+		`arkvory_file_faulty{file="principals"}`: "0", `arkvory_file_faulty{file="clients"}`: "1",
 	} {
 		if got := value(t, page, series); got != want {
 			t.Errorf("%s is %s, want %s", series, got, want)
 		}
 	}
-	if len(calls) != 9 {
-		t.Errorf("called %v, want nine snapshots", calls)
+	if len(calls) != 10 {
+		t.Errorf("called %v, want ten snapshots", calls)
 	}
 	for what, n := range calls {
 		if n != 1 {

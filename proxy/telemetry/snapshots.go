@@ -15,6 +15,8 @@ type Snapshots struct {
 	Admission func(Direction) Admission
 	// Bandwidth describes the token bucket of one direction.
 	Bandwidth func(Direction) Bandwidth
+	// FilesFaulty tells of the principals and the clients file whether it cannot be used as it stands.
+	FilesFaulty func() (principals, clients bool)
 	// UpstreamConnections counts kept-alive and exchanging upstream connections.
 	UpstreamConnections func() (idle, busy int)
 }
@@ -54,6 +56,7 @@ type page struct {
 	admission                   [directionCount]Admission
 	bandwidth                   [directionCount]Bandwidth
 	idle, busy                  int
+	faulty                      [2]bool // in the order of fileNames
 }
 
 func (s *Snapshots) take() page {
@@ -74,6 +77,9 @@ func (s *Snapshots) take() page {
 	}
 	if s.UpstreamConnections != nil {
 		p.idle, p.busy = s.UpstreamConnections()
+	}
+	if s.FilesFaulty != nil {
+		p.faulty[0], p.faulty[1] = s.FilesFaulty()
 	}
 	return p
 }

@@ -7,10 +7,12 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"net/url"
 	"os"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -31,18 +33,25 @@ type Settings struct {
 	IdleTimeout    time.Duration
 	MaxIdle        int
 	MaxConnections int
+	// Foreign: a host that a redirect named; it may be neither link-local nor, without Loopback, loopback.
+	Foreign, Loopback bool
 }
 
 // Pool holds the connections to one origin. Safe for concurrent use.
 type Pool struct {
-	set     Settings
-	addr    string // host:port
-	host    string // as it stands in Host
-	tls     *tls.Config
-	metrics *telemetry.Metrics
-	open    atomic.Int64
-	dials   atomic.Int64
-	failed  atomic.Bool // the last dial failed
+	set      Settings
+	addr     string // host:port
+	host     string // as it stands in Host
+	tls      *tls.Config
+	metrics  *telemetry.Metrics
+	open     atomic.Int64
+	dials    atomic.Int64
+	cause    atomic.Pointer[string] // why the last dial failed, nil when it did not
+	probing  atomic.Bool
+	probed   int64 // the tick's own
+	stop     chan struct{}
+	stopOnce sync.Once
+	wg       sync.WaitGroup
 
 	mu     sync.Mutex
 	idle   []*Writer // a stack
@@ -52,7 +61,7 @@ type Pool struct {
 
 // New returns a pool without connections. It fails when the CA file cannot be read.
 func New(set Settings, m *telemetry.Metrics) (*Pool, error) {
-	p := &Pool{set: set, metrics: m, host: set.Origin.Host, addr: set.Origin.Host}
+	p := &Pool{set: set, metrics: m, host: set.Origin.Host, addr: set.Origin.Host, stop: make(chan struct{})}
 	if set.Origin.Port() == "" {
 		port := "80"
 		if set.Origin.Scheme == "https" {
@@ -87,6 +96,7 @@ type Snapshot struct {
 	Idle, Busy int
 	Dials      int64
 	Reachable  bool
+	Cause      string // text of the last dial's failure, "" when reachable
 }
 
 // Snapshot returns the pool's state.
@@ -94,7 +104,14 @@ func (p *Pool) Snapshot() Snapshot {
 	p.mu.Lock()
 	idle := len(p.idle)
 	p.mu.Unlock()
-	return Snapshot{Idle: idle, Busy: max(0, int(p.open.Load())-idle), Dials: p.dials.Load(), Reachable: !p.failed.Load()}
+	return Snapshot{Idle: idle, Busy: max(0, int(p.open.Load())-idle), Dials: p.dials.Load(), Reachable: p.cause.Load() == nil, Cause: p.causeText()}
+}
+
+func (p *Pool) causeText() string {
+	if c := p.cause.Load(); c != nil {
+		return *c
+	}
+	return ""
 }
 
 // Writer is one connection to the origin, bound to the exchange of whoever got it.
@@ -154,18 +171,42 @@ func (p *Pool) dial(gone <-chan struct{}) (*Writer, error) {
 	if err != nil {
 		p.open.Add(-1)
 		if !errors.Is(err, context.Canceled) {
-			p.failed.Store(true)
+			cause := err.Error()
+			p.cause.Store(&cause)
 		}
 		p.metrics.Dialled(err)
 		return nil, err
 	}
-	p.failed.Store(false)
+	p.cause.Store(nil)
 	p.metrics.Dialled(nil)
 	return w, nil
 }
 
+// probeEvery is how often an origin that was not reached, or not yet tried, is dialled without traffic: readiness comes back by itself.
+const probeEvery = int64(2 * time.Second)
+
+// probe dials once on a goroutine of its own when the origin's state is bad or unknown. One at a time.
+func (p *Pool) probe(now int64) {
+	if p.cause.Load() == nil && p.dials.Load() > 0 || now-p.probed < probeEvery || p.probing.Swap(true) {
+		return
+	}
+	p.probed = now
+	p.wg.Add(1)
+	go func() {
+		defer p.wg.Done()
+		defer p.probing.Store(false)
+		if w, err := p.dial(p.stop); err == nil {
+			w.Resp.Minor = 1
+			w.Release(now)
+		}
+	}()
+}
+
 func (p *Pool) connect(gone <-chan struct{}) (*Writer, error) {
 	d := net.Dialer{Timeout: p.set.DialTimeout}
+	if p.set.Foreign {
+		d.Control = p.mayReach
+	}
 	ctx := goneContext{context.Background(), gone}
 	nc, err := d.DialContext(ctx, "tcp", p.addr)
 	if err != nil {
@@ -188,6 +229,22 @@ func (p *Pool) connect(gone <-chan struct{}) (*Writer, error) {
 	}
 	return &Writer{Conn: rc, pool: p}, nil
 }
+
+// mayReach refuses the addresses to which a redirect of the origin must not lead: the machine's own metadata service, and loopback where the origin is not there
+// itself.
+func (p *Pool) mayReach(_, address string, _ syscall.RawConn) error {
+	a, err := netip.ParseAddrPort(address)
+	if err != nil {
+		return err
+	}
+	ip := a.Addr().Unmap()
+	if ip.IsLinkLocalUnicast() || ip.IsMulticast() || ip.IsUnspecified() || ip.IsLoopback() && !p.set.Loopback {
+		return errForbidden
+	}
+	return nil
+}
+
+var errForbidden = errors.New("a redirect may not lead to this address")
 
 // ReadHead reads and parses the next response head of the exchange into Resp, and counts it as read; what follows it is in Buffered. Errors: the socket's,
 // io.EOF before the first byte, *wire.Error for a head that breaks the rules or is longer than 64 KiB.
@@ -270,6 +327,9 @@ func (w *Writer) close() {
 
 // Sweep closes idle writers that aged out, that the origin closed or that carry unasked bytes. It is called on the tick with the coarse time.
 func (p *Pool) Sweep(now int64) {
+	if !p.set.Foreign {
+		p.probe(now)
+	}
 	var dead []*Writer
 	p.mu.Lock()
 	p.poll = p.poll[:0]
@@ -311,6 +371,8 @@ func (p *Pool) Close() {
 	idle := p.idle
 	p.idle = nil
 	p.mu.Unlock()
+	p.stopOnce.Do(func() { close(p.stop) })
+	p.wg.Wait()
 	for _, w := range idle {
 		w.close()
 	}

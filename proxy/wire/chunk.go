@@ -1,12 +1,18 @@
 package wire
 
-import "bytes"
+import (
+	"bytes"
+	"fmt"
+)
 
 // Bounds of the chunked coding: a peer cannot make the proxy read framing without end.
 const (
 	maxChunkLine    = 4096
 	maxTrailerBytes = 16 << 10
+	keptTrailer     = 1 << 10 // bytes of a trailer section that a decoder keeps room for between bodies
 )
+
+var errLongTrailer = &Error{Status: 431, Rule: fmt.Sprintf("a trailer section has at most %d bytes", maxTrailerBytes)}
 
 // Chunks decodes the chunked transfer coding (RFC 9112 section 7.1) out of a stream of bytes that the caller holds. Chunk
 // extensions are dropped, as the RFC lets an intermediary do. The zero value is at the start of a body.
@@ -44,11 +50,15 @@ func (c *Chunks) Took(n int64) {
 	}
 }
 
-// Reset brings the decoder to the start of a body and keeps its capacity.
+// Reset brings the decoder to the start of a body. It keeps the capacity that ordinary trailer sections need, up to 1 KiB and 64 fields.
 func (c *Chunks) Reset() {
 	t, f := c.trailer[:0], c.Trailer.Fields[:0]
+	if cap(t) > keptTrailer {
+		t, f = nil, nil
+	}
 	*c = Chunks{trailer: t}
 	c.Trailer.Fields = f
+	c.Trailer.Reset()
 }
 
 // Next consumes framing at the start of b until data, the end or the end of b. It returns the data bytes at hand (a slice of b)
@@ -171,17 +181,17 @@ func (c *Chunks) trailerLine(b []byte) (int, error) {
 	i := bytes.IndexByte(b, '\n')
 	if i < 0 {
 		if len(b)+len(c.trailer) > maxTrailerBytes {
-			return 0, &Error{Status: 431, Rule: "a trailer section is short"}
+			return 0, errLongTrailer
 		}
 		return 0, ErrNeedMore
 	}
 	if i == 0 || b[i-1] != '\r' {
 		return 0, bad("a trailer line ends with CRLF")
 	}
-	c.trailer = append(c.trailer, b[:i+1]...)
-	if len(c.trailer) > maxTrailerBytes {
-		return 0, &Error{Status: 431, Rule: "a trailer section is short"}
+	if len(c.trailer)+i+1 > maxTrailerBytes { // before anything is kept of it
+		return 0, errLongTrailer
 	}
+	c.trailer = append(c.trailer, b[:i+1]...)
 	if i > 1 {
 		return i + 1, nil
 	}
@@ -193,10 +203,11 @@ func (c *Chunks) trailerLine(b []byte) (int, error) {
 	return i + 1, nil
 }
 
-// trailerFields parses the section and drops the fields that must not come there (RFC 9110 section 6.5.1): framing, routing,
-// credentials and connection fields are refused or left out, never merged into a header section.
+// trailerFields parses the section and drops the fields that must not come there (RFC 9110 section 6.5.1): framing and routing fields
+// are refused; credentials, connection fields and what tells an origin who asks are left out, since an origin that merges trailers
+// into its header section would believe them after the proxy has let the header section through.
 func (h *Head) trailerFields() error {
-	off := 0
+	off, lines := 0, 0
 	kept := h.Fields[:0]
 	for {
 		start := off
@@ -207,6 +218,9 @@ func (h *Head) trailerFields() error {
 		off = next
 		if len(l) == 0 {
 			break
+		}
+		if lines++; lines > MaxFields {
+			return errManyFields
 		}
 		c := bytes.IndexByte(l, ':')
 		if c <= 0 {
@@ -232,13 +246,35 @@ func (h *Head) trailerFields() error {
 		switch f.ID {
 		case ContentLength, TransferEncoding, Host:
 			return bad("a trailer has no framing or routing field")
-		case Connection, KeepAlive, ProxyConnection, TE, Trailer, Upgrade, Expect, Authorization, Cookie, Range, Arkvory, ContentRange, ContentEncoding, ContentType:
+		case Connection, KeepAlive, ProxyConnection, TE, Trailer, Upgrade, Expect, Authorization, Cookie, Range, Arkvory, Shadow, Via,
+			Forwarded, ForwardedFor, ForwardedProto, ForwardedHost, ContentRange, ContentEncoding, ContentType:
 			continue
+		case Other:
+			if vouching(l[:c]) {
+				continue
+			}
 		}
 		kept = append(kept, f)
 	}
 	h.Fields = kept
 	return nil
+}
+
+// vouching reports whether origins take a field outside the known ones for a credential, or for the word of a proxy in front of them
+// about who asks. Underscores count as hyphens, as CGI programs read them.
+func vouching(name []byte) bool {
+	for _, prefix := range [...]string{"x-forwarded-", "x-remote-", "x-auth-request-"} {
+		if len(name) > len(prefix) && equalHyphened(name[:len(prefix)], prefix) {
+			return true
+		}
+	}
+	for _, n := range [...]string{"remote-user", "x-real-ip", "proxy-authorization", "set-cookie", "true-client-ip", "x-client-ip",
+		"x-webauth-user", "x-original-authorization"} {
+		if equalHyphened(name, n) {
+			return true
+		}
+	}
+	return false
 }
 
 // AppendChunkSize appends the line that begins a chunk of n bytes.

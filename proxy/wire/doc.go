@@ -20,5 +20,15 @@
 // parse every head twice on the hottest path of the product. The fuzz tests keep fasthttp's and net/http's parsers as oracles instead: whatever
 // this package accepts, they frame in the same way.
 //
+// # Bounds
+//
+// A head or a trailer section has at most [MaxFields] fields, so that a Head never grows beyond 6 KiB; Reset and Shrink bring it back to
+// what ordinary messages need. The bytes of a head are bounded by the caller's buffer, those of a trailer section at 16 KiB.
+//
+// # What is never believed
+//
+// Names with underscores that a CGI or WSGI origin would read as a forwarding or an Arkvory- field get the id [Shadow], for callers to drop; only
+// the exact names have the ids that are believed. Trailer sections lose every field that speaks for a client's identity.
+//
 // Nothing here locks, blocks or keeps time. A Head and a Chunks belong to one goroutine at a time.
 package wire

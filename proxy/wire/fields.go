@@ -1,5 +1,7 @@
 package wire
 
+import "bytes"
+
 // ID names the fields that the proxy itself looks at; all others are Other.
 type ID uint8
 
@@ -39,6 +41,9 @@ const (
 	Server
 	RetryAfter
 	Arkvory // any field that begins with Arkvory-
+	// Shadow is a spelling with underscores of a forwarding or an Arkvory- field. CGI and WSGI origins read it as the field itself,
+	// so it must not go upstream; it is never believed.
+	Shadow
 )
 
 var names = [...]string{
@@ -69,10 +74,45 @@ func identify(name []byte) ID {
 			}
 		}
 	}
-	if len(name) > 8 && (name[0] == 'A' || name[0] == 'a') && equalFold(name[:8], "arkvory-") {
+	if len(name) >= len(arkvory) && (name[0] == 'A' || name[0] == 'a') && equalFold(name[:len(arkvory)], arkvory) {
 		return Arkvory
 	}
+	if bytes.IndexByte(name, '_') > 0 && shadows(name) {
+		return Shadow
+	}
 	return Other
+}
+
+const arkvory = "arkvory-"
+
+// shadows reports whether a name with an underscore becomes one of the fields that a proxy vouches for once an origin takes
+// underscores for hyphens, as RFC 3875 section 4.1.18 makes every CGI program do.
+func shadows(name []byte) bool {
+	if len(name) >= len(arkvory) && equalHyphened(name[:len(arkvory)], arkvory) {
+		return true
+	}
+	for _, n := range [...]string{names[ForwardedFor], names[ForwardedProto], names[ForwardedHost], "forwarded-for"} {
+		if equalHyphened(name, n) {
+			return true
+		}
+	}
+	return false
+}
+
+// equalHyphened is equalFold with underscores of b taken for hyphens.
+func equalHyphened(b []byte, s string) bool {
+	if len(b) != len(s) {
+		return false
+	}
+	for i, c := range b {
+		if c == '_' {
+			c = '-'
+		}
+		if lower[c] != s[i] {
+			return false
+		}
+	}
+	return true
 }
 
 // equalFold compares b with s without regard to ASCII case; s is in lower case.

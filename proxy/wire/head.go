@@ -29,7 +29,7 @@ type Field struct {
 }
 
 // Head is the parsed head of one message, an index over Raw. The zero value is ready for use; Parse methods reset it and keep
-// its capacity. It is valid only as long as the bytes it was parsed from.
+// its capacity, at most [MaxFields] fields. It is valid only as long as the bytes it was parsed from.
 type Head struct {
 	// Raw holds the head from the first byte of its start line to the empty line, that one included.
 	Raw []byte
@@ -183,13 +183,34 @@ func (h *Head) ParseResponse(b []byte, searched int) (int, error) {
 	return n, nil
 }
 
+// Bounds of the fields of one head or trailer section: what is taken, and what a head keeps room for between messages.
+const (
+	// MaxFields is the largest number of fields; a message with more is refused with status 431. Ordinary messages have some ten to
+	// forty, and nginx and Apache stop at a hundred.
+	MaxFields  = 256
+	keptFields = 64 // 1.5 KiB
+)
+
+var errManyFields = &Error{Status: 431, Rule: fmt.Sprintf("a message has at most %d header or trailer fields", MaxFields)}
+
 func (h *Head) reset(raw []byte) {
 	f := h.Fields[:0]
 	*h = Head{Raw: raw, Fields: f, ContentLength: -1}
 }
 
-// Reset forgets the message and keeps the capacity.
-func (h *Head) Reset() { h.reset(nil) }
+// Reset forgets the message, with all references to its bytes, and keeps the capacity that ordinary messages need, see [Head.Shrink].
+func (h *Head) Reset() {
+	h.reset(nil)
+	h.Shrink()
+}
+
+// Shrink gives back the room of a message with more than 64 fields, its fields with it; otherwise it does nothing. Call it when the
+// message is done with and the connection goes idle: thousands of idle connections must not keep what one message each made them grow to.
+func (h *Head) Shrink() {
+	if cap(h.Fields) > keptFields {
+		h.Fields = nil
+	}
+}
 
 // line returns the line at offset off without its end, and the offset of the next.
 func (h *Head) line(off int, strict bool) ([]byte, int, error) {
@@ -308,6 +329,9 @@ func (h *Head) fields(off int, strict bool) error {
 			if !valueByte[b] {
 				return bad("a field value has no control bytes")
 			}
+		}
+		if len(h.Fields) == MaxFields {
+			return errManyFields
 		}
 		f := Field{name: uint32(start), nameEnd: uint32(start + c), value: uint32(start + v), valueEnd: uint32(start + e)}
 		f.ID = identify(l[:c])

@@ -273,9 +273,9 @@ func TestP5_IncompleteHeadsWait(t *testing.T) {
 	}
 }
 
-// Every name is compared with every field; without the bound this head of 1 MiB costs tens of seconds of the test's time limit.
+// Every name is compared with every field; without the bound of names this head of 1 MiB costs seconds of the test's time limit.
 func TestP10_GiantConnectionFieldIsCheap(t *testing.T) {
-	raw := get("Connection: "+strings.Repeat("x,", 256<<10), strings.Repeat("y:\r\n", 128<<10)+"z:")
+	raw := get("Connection: "+strings.Repeat("x,", 256<<10), strings.Repeat("y:\r\n", MaxFields-3)+"z:")
 	var h Head
 	if _, err := h.ParseRequest([]byte(raw), 0); status(t, err) != 400 {
 		t.Fatal("a giant Connection field was taken")
@@ -294,7 +294,10 @@ func TestKnownFieldsHaveIDs(t *testing.T) {
 			t.Errorf("%sx has id %d", name, got)
 		}
 	}
-	for name, want := range map[string]ID{"arkvory-x": Arkvory, "Arkvory-Download-Id": Arkvory, "Arkvory-": Other, "Arkvory": Other,
+	for name, want := range map[string]ID{"arkvory-x": Arkvory, "Arkvory-Download-Id": Arkvory, "Arkvory-": Arkvory, "Arkvory": Other, "Arkvory_": Shadow,
+		"Arkvory_Download_Class": Shadow, "ARKVORY_download-class": Shadow, "Arkvory-Download_Class": Arkvory, "Arkvory_x": Shadow,
+		"X_Forwarded_For": Shadow, "X-Forwarded_For": Shadow, "x_forwarded-PROTO": Shadow, "X_Forwarded_Host": Shadow, "Forwarded_For": Shadow,
+		"X_Forwarded_Port": Other, "X-Forwarded-For_": Other, "_forwarded": Other, "_X_Forwarded_For": Other, "User_Agent": Other, "a_b": Other,
 		"Xrkvory-Download": Other, strings.Repeat("a", 64): Other} {
 		if got := identify([]byte(name)); got != want {
 			t.Errorf("%s has id %d, want %d", name, got, want)

@@ -1,7 +1,7 @@
 // Package memory is the queue of one process: the scheduler core of package queue behind a lock, a tick and wake-ups.
 //
 // The proxy calls FreeSlot on every GET, Admit or Hold for requests that may be sessions, and Progress and Finish or
-// Abandon on the grant. Exactly one goroutine runs Run; there is no other goroutine and no timer: a held request is its
+// Abandon on the grant. Exactly one goroutine runs Run, again if it panicked; there is no other goroutine and no timer: a held request is its
 // own handler goroutine waiting on one reused channel.
 //
 // A hold ends, whichever comes first, by a grant (in the call that freed the slot, not at the next tick), by the end of

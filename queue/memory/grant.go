@@ -98,11 +98,12 @@ func (l *grantList) remove(g *Grant) {
 type waiter struct {
 	wake chan struct{} // capacity 1: one answer
 	// Below: written under the queue's lock before wake is sent, read by the owner after it.
-	place   *queue.Waiter
-	until   time.Duration
-	index   int
-	grant   *Grant
-	verdict queue.Verdict
+	place     *queue.Waiter
+	until     time.Duration
+	principal string
+	index     int
+	grant     *Grant
+	verdict   queue.Verdict
 }
 
 // takeWaiter returns an idle waiter. Waiters are reused within one queue only: its channels never serve another.
@@ -115,6 +116,6 @@ func (q *Queue) takeWaiter() *waiter {
 
 // recycle keeps a waiter whose answer was taken.
 func (q *Queue) recycle(w *waiter) {
-	w.place, w.grant, w.verdict = nil, nil, queue.Verdict{}
+	w.place, w.principal, w.grant, w.verdict = nil, "", nil, queue.Verdict{}
 	q.idle.Put(w)
 }

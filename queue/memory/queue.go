@@ -3,6 +3,7 @@ package memory
 import (
 	"context"
 	"fmt"
+	"maps"
 	"math"
 	"sync"
 	"sync/atomic"
@@ -17,6 +18,9 @@ type Options struct {
 	Clock func() time.Duration
 	// HoldLimit is how many requests may be held at once; 0 = none.
 	HoldLimit int
+	// HoldPerPrincipal is how many of them may be of one principal; 0 = no limit of its own. Without one a single client that opens
+	// HoldLimit connections leaves no place to hold anybody else.
+	HoldPerPrincipal int
 	// SessionEnded receives the record of every ended stay, outside the lock, on the goroutine whose call ended it; nil = nobody.
 	// It may call the queue.
 	SessionEnded func(queue.End)
@@ -28,16 +32,18 @@ type Options struct {
 // list is registered in the core and not woken; a waiter is woken exactly once. mu is a leaf: nothing that blocks or
 // calls back runs under it.
 type Queue struct {
-	clock        func() time.Duration
-	sessionEnded func(queue.End)
-	closed       chan struct{}
-	closeOnce    sync.Once
+	clock            func() time.Duration
+	sessionEnded     func(queue.End)
+	closed           chan struct{}
+	holdPerPrincipal int
+	closeOnce        sync.Once
 
 	idle sync.Pool // *waiter
 	free atomic.Int64
 
 	mu           sync.Mutex
-	holdLimit    int // 0 once closed
+	holdLimit    int            // 0 once closed
+	heldBy       map[string]int // held requests by principal, none at zero: at most as many entries as waiters
 	core         *queue.Scheduler
 	grants       grantList
 	waiters      []*waiter // held, in no order
@@ -53,7 +59,13 @@ func New(policy queue.Policy, opts Options) (*Queue, error) {
 	if opts.HoldLimit < 0 {
 		return nil, fmt.Errorf("cannot create the queue: HoldLimit %d must not be negative, for example 64", opts.HoldLimit)
 	}
-	q := &Queue{clock: opts.Clock, holdLimit: opts.HoldLimit, sessionEnded: opts.SessionEnded, closed: make(chan struct{}), core: core}
+	if opts.HoldPerPrincipal < 0 {
+		return nil, fmt.Errorf("cannot create the queue: HoldPerPrincipal %d must not be negative, for example 8", opts.HoldPerPrincipal)
+	}
+	q := &Queue{
+		clock: opts.Clock, holdLimit: opts.HoldLimit, holdPerPrincipal: opts.HoldPerPrincipal, sessionEnded: opts.SessionEnded,
+		closed: make(chan struct{}), core: core, heldBy: map[string]int{},
+	}
 	if q.clock == nil {
 		start := time.Now()
 		q.clock = func() time.Duration { return time.Since(start) }
@@ -89,11 +101,11 @@ func (q *Queue) Admit(a queue.Ask) (*Grant, queue.Verdict) {
 //   - the policy changed (PerRequest), or the queue drains (Draining).
 //
 // wait is observed at ticks. A nil gone never closes. Verdict.Held is false when the request was not held: wait is not
-// positive, or HoldLimit requests are held already.
+// positive, or HoldLimit requests, or HoldPerPrincipal of this principal, are held already.
 func (q *Queue) Hold(a queue.Ask, wait time.Duration, gone <-chan struct{}) (*Grant, queue.Verdict) {
 	q.mu.Lock()
 	now := q.clock()
-	if wait <= 0 || len(q.waiters) >= q.holdLimit {
+	if wait <= 0 || !q.mayHoldLocked(a.Key.Principal) {
 		r, verdict := q.core.Ask(now, a)
 		g := q.openLocked(r)
 		q.finishLocked()
@@ -107,8 +119,9 @@ func (q *Queue) Hold(a queue.Ask, wait time.Duration, gone <-chan struct{}) (*Gr
 		q.recycle(w)
 		return g, verdict
 	}
-	w.place, w.until, w.index = place, now+wait, len(q.waiters)
+	w.place, w.until, w.index, w.principal = place, now+wait, len(q.waiters), a.Key.Principal
 	q.waiters = append(q.waiters, w)
+	q.heldBy[w.principal]++
 	q.finishLocked()
 	select {
 	case <-w.wake:
@@ -230,6 +243,13 @@ func (q *Queue) CheckInvariants() error {
 	if held := q.core.Snapshot(q.clock()).Held; held != len(q.waiters) {
 		return fmt.Errorf("shell holds %d requests, the core %d", len(q.waiters), held)
 	}
+	held := map[string]int{}
+	for _, w := range q.waiters {
+		held[w.principal]++
+	}
+	if !maps.Equal(held, q.heldBy) {
+		return fmt.Errorf("%d principals have held requests, the index knows %d, or their counts differ", len(held), len(q.heldBy))
+	}
 	if q.free.Load() != int64(q.core.FreeSlots()) {
 		return fmt.Errorf("published free slots are %v, the core says %v", q.free.Load(), q.core.FreeSlots())
 	}
@@ -279,4 +299,12 @@ func (q *Queue) unlistLocked(w *waiter) {
 	q.waiters[w.index].index = w.index
 	q.waiters[last] = nil
 	q.waiters = q.waiters[:last]
+	if q.heldBy[w.principal]--; q.heldBy[w.principal] == 0 {
+		delete(q.heldBy, w.principal)
+	}
+}
+
+// mayHoldLocked reports whether one more request of the principal may be held.
+func (q *Queue) mayHoldLocked(principal string) bool {
+	return len(q.waiters) < q.holdLimit && (q.holdPerPrincipal == 0 || q.heldBy[principal] < q.holdPerPrincipal)
 }

@@ -212,6 +212,67 @@ func TestP6_ADepartureSeenBeforeTheGrantGivesTheSlotBack(t *testing.T) {
 	})
 }
 
+func TestQ11_OnePrincipalCannotTakeEveryHold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q, err := New(policy(1), Options{HoldLimit: 4, HoldPerPrincipal: 2})
+		if err != nil {
+			t.Fatal(err)
+		}
+		running, _ := q.Admit(ask("busy", "1"))
+		var wait sync.WaitGroup
+		hold := func(principal, object string, gone <-chan struct{}) <-chan queue.Verdict {
+			out := make(chan queue.Verdict, 1)
+			wait.Go(func() {
+				g, v := q.Hold(ask(principal, object), time.Hour, gone)
+				if g != nil {
+					g.Abandon()
+				}
+				out <- v
+			})
+			synctest.Wait()
+			if err := q.CheckInvariants(); err != nil {
+				t.Error(err)
+			}
+			return out
+		}
+		gone := make(chan struct{})
+		first, second := hold("greedy", "1", gone), hold("greedy", "2", nil)
+		refused := func(what string, answer <-chan queue.Verdict) {
+			t.Helper()
+			select {
+			case v := <-answer:
+				if v.Outcome != queue.Queued || v.Held || v.Position == 0 {
+					t.Errorf("%s: %+v", what, v)
+				}
+			default:
+				t.Errorf("%s is held", what)
+			}
+		}
+		refused("the third request of one principal", hold("greedy", "3", nil))
+		other := hold("modest", "1", nil)
+		close(gone)
+		if v := <-first; v.Outcome != queue.Gone {
+			t.Errorf("the departed got %v", v.Outcome)
+		}
+		third := hold("greedy", "3", nil) // the place of the departed is free again
+		refused("one more", hold("greedy", "4", nil))
+		for what, held := range map[string]<-chan queue.Verdict{"second": second, "other": other, "third": third} {
+			if len(held) != 0 {
+				t.Errorf("%s is not held", what)
+			}
+		}
+		running.Finish(0, 1<<20, true)
+		q.Close()
+		wait.Wait()
+		if len(q.heldBy) != 0 {
+			t.Errorf("counts of principals that hold nothing stay: %v", q.heldBy)
+		}
+		if err := q.CheckInvariants(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 func TestQ18_ObserverMayCallTheQueue(t *testing.T) {
 	var q *Queue
 	called := false
@@ -267,6 +328,9 @@ func TestL2_NewRefusesWhatCannotWork(t *testing.T) {
 	}
 	if _, err := New(policy(1), Options{HoldLimit: -1}); err == nil {
 		t.Error("a negative hold limit was taken")
+	}
+	if _, err := New(policy(1), Options{HoldPerPrincipal: -1}); err == nil {
+		t.Error("a negative hold limit of a principal was taken")
 	}
 }
 

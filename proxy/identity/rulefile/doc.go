@@ -16,12 +16,13 @@
 // [File.Poll] compares the file's stamp (device, inode, size, times of content and of inode) and reads only when it differs, and once
 // more at the poll after a change, so that a second write within the clock resolution of the file system is not missed. A faulty
 // file leaves the last good value in place and sets [File.Problem] until a good one is read. Writers should replace the file by
-// rename: a half written file can be a correct shorter one. Kubernetes mounts are replaced so.
+// rename: a half written file can be a correct shorter one. Kubernetes mounts are replaced so. Poll blocks for as long as the file system
+// does, so it belongs on a goroutine that nothing else waits for; on a mount that hangs the last good value stays in force.
 //
 // # Decisions
 //
 // Decoding into structs with the YAML library's strict mode was rejected: it stops at the first fault. Watching through inotify
-// was rejected: a poll from a tick that exists anyway has no goroutine, no descriptor and works on every file system.
+// was rejected: a poll needs no descriptor and works on every file system.
 //
 // Poll and Reload belong to one goroutine at a time (a mutex holds that); Load and Problem are free of locks and may be called
 // from everywhere. The package logs nothing.

@@ -60,8 +60,8 @@ func (w *File[T]) Problem() string {
 	return ""
 }
 
-// Poll looks whether the file changed and reads it then; it reports whether a new value came into force. Call it from a tick, every
-// few seconds. It blocks for a stat, and for reading at most MaxBytes when the file changed.
+// Poll looks whether the file changed and reads it then; it reports whether a new value came into force. Call it every few seconds
+// from a goroutine that may block: for a stat, and for reading at most MaxBytes when the file changed, on a mount that hangs without end.
 func (w *File[T]) Poll() bool {
 	if w.path == "" {
 		return false
