@@ -158,6 +158,7 @@ func (x *exchange) sendStream(fr framing) error {
 	err := s.Run()
 	x.out = s.Prefix[:0]
 	s.Prefix = nil
+	s.Chunks.Reset()
 	x.p.metrics.Relayed(telemetry.PathChunked, s.Framed)
 	x.countFlow(&s.Flow)
 	return err
