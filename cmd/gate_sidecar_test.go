@@ -143,7 +143,7 @@ func (r *readiness) counters() map[string]int {
 	return map[string]int{
 		"uploads.active": up.Admission.Active, "uploads.waiting": up.Admission.Waiting, "uploads.bandwidth.waiting": up.Bandwidth.Waiting,
 		"downloads.active": down.Admission.Active, "downloads.waiting": down.Admission.Waiting, "downloads.bandwidth.waiting": down.Bandwidth.Waiting,
-		"sessions.active": down.Sessions.Active, "sessions.held": down.Sessions.Held,
+		"sessions.active": down.Sessions.Active, "sessions.held": down.Sessions.Held, "sessions.waiting": r.waiting(),
 		"requests.active": r.Requests.Active, "connections.open": r.Connections.Open, "pool.busy": r.Pool.Busy,
 	}
 }

@@ -88,10 +88,10 @@ var clockReads = map[string]string{
 	"queue/memory/queue.go":   "shell around the core: default of the injected clock, the tick, the term of a hold",
 	"proxy/front/conn.go":     "socket shell: bounds of a lingering close",
 	"proxy/front/server.go":   "socket shell: the watcher's tick, the coarse clock, the pause after a failed accept",
-	"proxy/proxy.go":          "composition: one clock for the gates and the readiness page, the interval at which files are looked at, pauses after a panic",
+	"proxy/proxy.go":          "composition: one clock for the gates and the readiness page, pauses after a panic, the bound of a stop",
 	"proxy/relay/conn.go":     "socket shell: bound of a look into a TLS record",
 	"proxy/refuse.go":         "Arkvory-Starts-At is a wall time",
-	"proxy/sources.go":        "uptime in the readiness page",
+	"proxy/sources.go":        "uptime in the readiness page, the interval at which files are looked at",
 	"proxy/upload.go":         "socket shell: the moment of grace for an upload that is all but done",
 	"proxy/upstream/pool.go":  "socket shell: deadline of a TLS handshake",
 }

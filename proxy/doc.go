@@ -5,8 +5,11 @@
 //	front reads the head (wire)            malformed: 400/408/431/501/505 and close
 //	ARKVORY_MAX_REQUESTS, draining         503
 //	identify: principal, class, id         an Arkvory-* field out of its rule: 400
-//	steering (manifests, indexes, HEAD)    passed on, never queued
-//	method that changes something          a place of the upload direction, held until the response has ended
+//	steering (manifests, indexes, HEAD)    passed on, never queued; an object too large for its name goes the way of a GET
+//	upgrade (WebSocket and others)         tunnelled after a 101, within the principal's budget; upgrades to other versions of HTTP and to TLS are not
+//	                                       offered to the upstream
+//	method that changes something          a place of the upload direction, held until the response has ended; charged to the client's address until
+//	                                       the upstream has accepted the credentials once
 //	GET                                    describe the object, claim a session's slot or a download place where its size asks for one
 //	open                                   request to the upstream, interim responses passed on, final head read
 //	relay                                  body, paced, to its end
@@ -17,10 +20,18 @@
 // An [exchange] owns its upstream writer, grant, place, pace and upload; release gives all of them back and is safe to call after any of them was settled. The client's
 // connection is owned by front, which closes it; a handler can only ask for that (keep, Reset, LingerOnClose).
 //
+// An uploader runs on a goroutine of its own and writes to the upstream's socket past the poller. So the order is fixed: it is stopped and has ended before
+// that socket is closed (drop, release), since the number of a closed descriptor may be another client's a moment later.
+//
 // # Honest ends
 //
 // A response that cannot be brought to its end ends short of its length or without its last chunk, or with RST where neither would show, so that no client takes a part for the whole. A session's bytes count as
 // delivered only when their response was sent to the end. A client that left frees its slot at once; one whose upstream broke keeps it for the idle time, it comes back for the rest.
+//
+// # Connections that belong to one client
+//
+// A connection on which NTLM, Negotiate or Kerberos authentication was seen is closed after its exchange: what such an origin believes of a connection must not serve another client.
+// Schemes that need several exchanges on one connection therefore do not work through the proxy.
 //
 // # Retries
 //

@@ -73,9 +73,7 @@ func (p *Proxy) exchangeOf(c *front.Conn) *exchange {
 func (x *exchange) begin() {
 	req := &x.c.Req
 	x.isHead = string(req.Method) == "HEAD"
-	// Only WebSocket is tunnelled. What speaks another protocol afterwards, h2c above all, would pass by admission, pacing and the rules for
-	// header fields; such an upgrade is not offered to the upstream and the request is served as the HTTP/1.1 that it is.
-	x.upgrade = req.Upgrade && wire.EqualFold(req.Get(wire.Upgrade), "websocket") && req.Minor == 1 && !hasBody(req)
+	x.upgrade = req.Upgrade && tunnels(req.Get(wire.Upgrade)) && req.Minor == 1 && !hasBody(req)
 	x.ntlm = connectionAuth(req.Get(wire.Authorization))
 	x.keep = !req.Close && (req.Minor == 1 || req.KeepAlive) && !x.c.Draining()
 	x.reason = telemetry.Unknown
@@ -85,6 +83,20 @@ func (x *exchange) begin() {
 		x.out = x.p.outPool.Get().(*[outBytes]byte)[:0]
 	}
 	x.out = x.out[:0]
+}
+
+// tunnels reports whether an upgrade is offered to the upstream. Other versions of HTTP and TLS are not: requests inside of them would pass by admission,
+// pacing and the rules for header fields (h2c smuggling). Such a request is served as the HTTP/1.1 that it is.
+func tunnels(protocols []byte) bool {
+	if len(protocols) == 0 {
+		return false
+	}
+	for _, refused := range [...]string{"h2c", "h2", "http/2.0", "http/1.1", "http/2", "tls/1.0", "tls/1.2", "tls/1.3"} {
+		if wire.HasToken(protocols, refused) {
+			return false
+		}
+	}
+	return true
 }
 
 // outBytes is the pooled memory in which heads are built.

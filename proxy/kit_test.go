@@ -185,7 +185,7 @@ func (b *bench) left() traces {
 		DownActive: d.Active, DownWt: d.Waiting, PaceUp: b.p.upGov.Snapshot().Waiting, PaceDown: b.p.downGov.Snapshot().Waiting, Busy: busy, Looking: int(b.p.looking.Load())}
 }
 
-// quiet waits until nothing is left of any request but waiting sessions, which keep their places by rule (X1b).
+// quiet waits until nothing is left of any request but waiting sessions of refused clients, which keep their places by rule (X1b).
 func (b *bench) quiet(limit time.Duration) {
 	b.t.Helper()
 	var left traces

@@ -313,39 +313,6 @@ func (p *Proxy) tick(now time.Duration) {
 	}
 }
 
-// filesEvery is how often the operator's files are looked at.
-const filesEvery = 2 * time.Second
-
-// watchFiles looks at the operator's files until ctx is done. It has a goroutine of its own: a mount that hangs must stop nothing else.
-func (p *Proxy) watchFiles(ctx context.Context) {
-	t := time.NewTicker(filesEvery)
-	defer t.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-t.C:
-		}
-		p.returns(func() { p.pollFile("ARKVORY_PRINCIPALS_FILE", p.ids, &p.reported[0]) })
-		p.returns(func() { p.pollFile("ARKVORY_CLIENTS_FILE", p.clients, &p.reported[1]) })
-	}
-}
-
-// pollFile reads a file that changed and logs what changed about it: that it is in force, or why not.
-func (p *Proxy) pollFile(variable string, file interface {
-	Poll() bool
-	Problem() string
-}, reported *string) {
-	applied, problem := file.Poll(), file.Problem()
-	switch {
-	case problem != "" && problem != *reported:
-		p.log.Warn().Str("variable", variable).Str("problem", problem).Msg("file not applied, the last good one stays")
-	case problem == "" && (applied || *reported != ""):
-		p.log.Info().Str("variable", variable).Msg("file applied")
-	}
-	*reported = problem
-}
-
 // sessions reports whether big downloads are sessions.
 func (p *Proxy) sessions() bool { return p.set.Policy.Strategy != queue.Shared }
 

@@ -305,3 +305,30 @@ func TestP9_PoolsOfRedirectsAreFoundAgainAndGiveWay(t *testing.T) {
 		}
 	}
 }
+
+func TestL1_AHangingReadOfAFileDoesNotKeepTheProcess(t *testing.T) {
+	t.Parallel()
+	o := store(t)
+	b := start(t, o.url(), nil)
+	b.once("GET", "/a/10") // it serves
+	hangs := make(chan struct{})
+	defer close(hangs)
+	b.p.ticks.Go(func() { <-hangs })
+	b.close()
+	if !strings.Contains(b.log.String(), "stopping while the read of a file hangs") {
+		t.Errorf("it is not logged:\n%s", b.log.String())
+	}
+}
+
+func TestL3_StateIsToldAtLevelDebugOnly(t *testing.T) {
+	t.Parallel()
+	o := store(t)
+	for level, want := range map[zerolog.Level]int{zerolog.DebugLevel: 1, zerolog.InfoLevel: 0} {
+		b := start(t, o.url(), func(s *Settings) { s.Log = s.Log.Level(level) })
+		b.once("GET", "/a/10")
+		b.p.logState()
+		if n := strings.Count(b.log.String(), `"message":"state"`); n != want {
+			t.Errorf("level %v: %d lines:\n%s", level, n, b.log.String())
+		}
+	}
+}

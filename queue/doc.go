@@ -17,6 +17,7 @@
 //	  no-show, leave,     |  | | policy no longer makes it a session    | | | all bytes delivered, leave
 //	  drain               v  | v                                        | | v
 //	(none) <--------------+  paused <-----------------------------------+ | (none)
+//	                          ^ a held plain client that left (from waiting)
 //	                          | idle longer than IdleFor, client gone     |
 //	(none) <------------------+ PauseMemory (10 min)
 //

@@ -129,7 +129,33 @@ func (s *Scheduler) Hold(now time.Duration, a Ask, owner any) (*Waiter, *Respons
 	return w, nil, verdict
 }
 
-// Withdraw ends a held request without a slot: its wait is over or its client gone. The session keeps its place until
+// Depart ends a held request whose client left; false as of Withdraw. A plain client's session with nobody else present leaves the line: it is remembered
+// as after a pause, so that a client that timed out comes back to its old arrival, while nobody waits behind an absent one and nothing counts it as
+// waiting. A protocol client is not expected to stay connected: its session waits on until its no-show.
+func (s *Scheduler) Depart(now time.Duration, w *Waiter) bool {
+	now = s.advance(now)
+	ses := w.session
+	if ses == nil {
+		return false
+	}
+	ses.waiters.remove(w)
+	s.held--
+	switch {
+	case ses.state != waiting || ses.waiters.head != nil:
+	case ses.protocol:
+		s.contact(now, ses)
+	default:
+		s.record(End{Class: ses.class, Reason: ReasonCancelled, Wait: now - ses.since, Promised: ses.promised})
+		s.unwait(now, ses)
+		ses.principal.live--
+		ses.promised = -1
+		s.remember(now, ses)
+		s.dispatch(now)
+	}
+	return true
+}
+
+// Withdraw ends a held request without a slot because its wait is over. The session keeps its place until
 // the told CheckIn, half of it and a margin have passed. A waiter that was settled before is left alone: the answer is
 // in TakeSettled, and false is returned.
 func (s *Scheduler) Withdraw(now time.Duration, w *Waiter) (Verdict, bool) {

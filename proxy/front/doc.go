@@ -2,7 +2,7 @@
 //
 // # Model
 //
-// One goroutine a connection, blocking in the poller while idle without any buffer. A connection is in one state:
+// One goroutine a connection, blocking in the poller while idle, without any buffer (behind TLS with one of 4 KiB). A connection is in one state:
 //
 //	idle -> head -> busy -> idle ...        (keep-alive, pipelined requests one after another)
 //	  any -> closed
@@ -17,7 +17,8 @@
 //   - closes connections that idle beyond IdleTimeout and ends heads that take longer than HeaderTimeout (408),
 //   - asks the kernel with one poll(2) whether the client of a busy connection left (RST, or FIN: a client that shuts its sending side
 //     while it waits counts as gone, as in nginx; while bytes move it is not asked),
-//   - ends waits for an upstream beyond their limit, uploads without sender data, and transfers that move no byte for StallTimeout.
+//   - ends waits for an upstream beyond their limit, uploads without sender data or beyond their deadline, and transfers that stand still for StallTimeout:
+//     no byte moved here and the kernel's send queue did not drain either; a wait for the budget is no standstill.
 //
 // A departure closes the channel of [Conn.Gone], interrupts the upstream connection of the exchange and the client's own.
 //

@@ -7,8 +7,8 @@
 // A hold ends, whichever comes first, by a grant (in the call that freed the slot, not at the next tick), by the end of
 // its wait (at a tick), by the client's departure, by a policy under which the object needs no session, or by a drain. A
 // departing client and its grant may meet: the grant is then abandoned before Hold returns, and the slot goes on to the
-// next. A client that left or was answered keeps its place until its no-show time, because stock clients time out early
-// and come back.
+// next. A client that was answered keeps its place until its no-show time; one that left while it was held is out of
+// the line at once and remembered at its arrival: stock clients time out early and come back.
 //
 // One mutex guards the core; it is a leaf and is held for the core's decision only, at most for a tick. FreeSlot reads an
 // atomic copy of the core's answer, Progress adds to an atomic counter that the tick collects. The observer of ended

@@ -97,7 +97,7 @@ func (q *Queue) Admit(a queue.Ask) (*Grant, queue.Verdict) {
 // Hold decides as Admit does; a request that must wait blocks the calling goroutine until
 //   - it is admitted (Admitted with a grant), at once when a slot or a place frees,
 //   - wait is over (Queued or RangesBusy with fresh facts; the session keeps its place until CheckIn x 1.5 + 15 s),
-//   - gone is closed (Gone; the session keeps its place as above),
+//   - gone is closed (Gone; a plain client's session leaves the line and is remembered at its arrival, see queue.Scheduler.Depart),
 //   - the policy changed (PerRequest), or the queue drains (Draining).
 //
 // wait is observed at ticks. A nil gone never closes. Verdict.Held is false when the request was not held: wait is not
@@ -136,7 +136,7 @@ func (q *Queue) Hold(a queue.Ask, wait time.Duration, gone <-chan struct{}) (*Gr
 // leave withdraws a waiter whose client is gone, giving back what it may have got meanwhile.
 func (q *Queue) leave(w *waiter, class queue.Class) queue.Verdict {
 	q.mu.Lock()
-	verdict, waited := q.core.Withdraw(q.clock(), w.place)
+	verdict, waited := queue.Verdict{Class: class}, q.core.Depart(q.clock(), w.place)
 	if waited {
 		q.unlistLocked(w)
 	}
@@ -146,7 +146,6 @@ func (q *Queue) leave(w *waiter, class queue.Class) queue.Verdict {
 		if w.grant != nil {
 			w.grant.Abandon()
 		}
-		verdict.Class = class
 	}
 	q.recycle(w)
 	verdict.Outcome, verdict.Held = queue.Gone, true

@@ -169,14 +169,19 @@ func goneClientLeavesItsHold(t *testing.T, s Subject) {
 	held := hold(s, ask("q", "1"), time.Minute, gone)
 	close(gone)
 	got(t, s, held, queue.Gone)
-	if snap := s.Queue.Snapshot(); snap.Held != 0 || snap.WaitingTotal() != 1 {
-		t.Fatalf("%d held, %d waiting: the place should stay for the client's return", snap.Held, snap.WaitingTotal())
+	if snap := s.Queue.Snapshot(); snap.Held != 0 || snap.WaitingTotal() != 0 || snap.Paused != 1 {
+		t.Fatalf("%d held, %d waiting, %d remembered: who left should not wait, but be remembered", snap.Held, snap.WaitingTotal(), snap.Paused)
 	}
-	s.Advance(time.Minute)
-	if s.Queue.Snapshot().WaitingTotal() != 0 {
-		t.Fatal("the place of a client that never returned stays")
-	}
+	s.Advance(time.Second)
+	later := hold(s, ask("r", "1"), time.Minute, nil)
+	none(t, s, later)
+	back := hold(s, ask("q", "1"), time.Minute, nil) // X1: it timed out and asks again: its old arrival counts
+	none(t, s, back)
 	g.Finish(0, size, true)
+	second := got(t, s, back, queue.Admitted)
+	none(t, s, later)
+	second.grant.Finish(0, size, true)
+	got(t, s, later, queue.Admitted).grant.Finish(0, size, true)
 	empty(t, s)
 }
 
