@@ -2,7 +2,6 @@ package proxy
 
 import (
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/arkvory/sidecar/proxy/front"
@@ -374,11 +373,9 @@ func (p *Proxy) Panicked(c *front.Conn, value any) {
 const panicText = "the proxy failed on this request; it is counted and logged"
 
 func (p *Proxy) panicked(value any) {
-	p.metrics.Panics.Inc()
-	e := p.log.Error()
 	if v, ok := value.(front.Panic); ok {
-		e = e.Str("stack", string(v.Stack))
-		value = v.Value
+		p.ReportPanic(v.Value, v.Stack)
+		return
 	}
-	e.Str("panic", fmt.Sprint(value)).Msg("contained a panic")
+	p.ReportPanic(value, nil)
 }
