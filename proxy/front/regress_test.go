@@ -84,9 +84,13 @@ func TestP3_DrainingSendQueueIsNoStall(t *testing.T) {
 		why <- c.Why() == GoneStalled && c.StalledOnClient()
 		return false
 	})
-	c := b.dial().get("/")
+	c := b.dial()
+	if err := c.conn.(*net.TCPConn).SetReadBuffer(16 << 10); err != nil { // what it reads is felt at the sender at once
+		t.Fatal(err)
+	}
+	c.get("/")
 	<-full
-	piece := make([]byte, 16<<10)
+	piece := make([]byte, 4<<10)
 	tick := time.NewTicker(Tick / 2)
 	defer tick.Stop()
 	for end := b.s.Clock().Load() + 3*stall*int64(Tick); b.s.Clock().Load() < end; <-tick.C {

@@ -87,12 +87,18 @@ func TestB4_SlowStreamProvesItselfAgain(t *testing.T) {
 	f, src, dst, end := route{slow: true}.flow(t)
 	defer end()
 	narrowSink(t, dst)
-	const rounds = 80 // each lets little through, so that no stretch without a wait is long enough for a proof
-	if w := steady(t, f, src, dst, 24<<20, rounds, 0); w != rounds {
+	sent, proved := int64(0), int64(0)
+	f.Sent = func(m int64) {
+		if sent += m; proved == 0 && f.Fast() {
+			proved = sent
+		}
+	}
+	const rounds = 40 // each lets little through, so that no stretch without a wait is long enough for a proof
+	if w := steady(t, f, src, dst, 16<<20, rounds, 0); w != rounds {
 		t.Fatalf("the sink was waited for %d times", w)
 	}
-	if f.slow || !f.Fast() {
-		t.Errorf("still slow, %d bytes proven, by path %v", f.proven, f.Bytes)
+	if f.slow || proved == 0 || proved > 2*provenBytes {
+		t.Errorf("slow %v, fast after %d bytes, by path %v", f.slow, proved, f.Bytes)
 	}
 }
 

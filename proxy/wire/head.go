@@ -138,6 +138,9 @@ func (h *Head) ParseRequest(b []byte, searched int) (int, error) {
 	raw := b[skip:]
 	n := headEnd(raw, searched, true)
 	if n == 0 {
+		if !beginsMethod(raw) {
+			return 0, bad("the method is a token")
+		}
 		return 0, ErrNeedMore
 	}
 	h.reset(raw[:n])
@@ -155,6 +158,25 @@ func (h *Head) ParseRequest(b []byte, searched int) (int, error) {
 		return 0, err
 	}
 	return skip + n, nil
+}
+
+// maxMethod is more than any registered method has.
+const maxMethod = 64
+
+// beginsMethod reports whether an incomplete head can still become a request. Clients that try TLS first on a plain port (container tools told not to
+// verify do) fall back at once when they are refused at once; to let them run into the head's time limit would cost them that each time.
+func beginsMethod(raw []byte) bool {
+	for i, c := range raw {
+		switch {
+		case c == ' ':
+			return i > 0
+		case c == '\r' && i == 0: // the first half of an empty line
+			return len(raw) == 1
+		case !tokenByte[c], i >= maxMethod:
+			return false
+		}
+	}
+	return true
 }
 
 // ParseResponse parses the response head at the start of b and returns its length in bytes; the rest is as for ParseRequest.

@@ -307,3 +307,21 @@ func TestKnownFieldsHaveIDs(t *testing.T) {
 		t.Error("token comparison is wrong")
 	}
 }
+
+// A head that cannot become a request is refused before it is complete: a TLS hello on a plain port, for one.
+func TestP5_WhatIsNoRequestIsRefusedAtOnce(t *testing.T) {
+	for _, c := range []struct {
+		in   string
+		more bool
+	}{
+		{"", true}, {"\r", true}, {"\r\n", true}, {"G", true}, {"GET", true}, {"GET ", true}, {"GET /a", true}, {"\r\nPOST /", true},
+		{"\x16\x03\x01\x02\x00\x01\x00", false}, {"\x80", false}, {" GET", false}, {"{", false}, {"\rG", false}, {strings.Repeat("A", 65), false},
+		{"GE\x00", false},
+	} {
+		var h Head
+		_, err := h.ParseRequest([]byte(c.in), 0)
+		if (err == ErrNeedMore) != c.more {
+			t.Errorf("%q: %v", c.in, err)
+		}
+	}
+}
