@@ -74,7 +74,8 @@ func (x *exchange) begin() {
 	req := &x.c.Req
 	x.isHead = string(req.Method) == "HEAD"
 	x.upgrade = req.Upgrade && tunnels(req.Get(wire.Upgrade)) && req.Minor == 1 && !hasBody(req)
-	x.ntlm = connectionAuth(req.Get(wire.Authorization))
+	auth := req.Get(wire.Authorization)
+	x.ntlm = len(auth) > 0 && connectionAuth(auth)
 	x.keep = !req.Close && (req.Minor == 1 || req.KeepAlive) && !x.c.Draining()
 	x.reason = telemetry.Unknown
 	x.sent, x.named, x.downloadID, x.classAsked, x.payer = 0, false, "", false, ""

@@ -116,6 +116,8 @@ func start(t *testing.T, upstream string, change func(*Settings)) *bench {
 	}
 	b.p = p
 	b.serve()
+	// The first look at the origin is over: its connection is idle, or why there is none is known.
+	eventually(t, "the origin was looked at", func() bool { s := p.pool.Snapshot(); return s.Idle > 0 || s.Cause != "" })
 	return b
 }
 

@@ -156,6 +156,7 @@ func New(set Settings) (*Proxy, error) {
 			}
 		},
 	}, p)
+	p.pool.Sweep(1) // the first look at the origin, so that readiness is known before the first tick
 	close(wired)
 	ctx, cancel := context.WithCancel(context.Background())
 	p.cancel = cancel

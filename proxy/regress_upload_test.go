@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/http"
 	"net/netip"
 	"runtime"
 	"strings"
@@ -341,4 +342,55 @@ func TestA4_DeadlineHoldsForADrippingUploadBehindAnEarlyAnswer(t *testing.T) {
 	}
 	close(stop)
 	<-dripped
+}
+
+// TestI2_A1_WrongPasswordTakesNobodysPlaces: uploads were charged to the name that a client gave. Whoever knew it took all places of that one with a wrong password.
+func TestI2_A1_WrongPasswordTakesNobodysPlaces(t *testing.T) {
+	t.Parallel()
+	o := newOrigin(t, func(k *call) {
+		if "Authorization: "+k.field("Authorization") != alice {
+			k.body() // slow to judge
+			k.reply(401, "WWW-Authenticate: Basic realm=x\r\n", "")
+			return
+		}
+		k.body()
+		k.reply(201, "", "")
+	})
+	b := start(t, o.url(), func(s *Settings) {
+		s.Uploads = admission.Settings{Capacity: 8, PerPrincipal: 4, WaitLimit: 8, WaitPerPrincipal: 1, Timeout: patience}
+	})
+	put := func(ip, who string) *client {
+		return b.dialFrom(ip).send(request("PUT", "/f", who, "Content-Length: 2") + "hi")
+	}
+	put("127.0.0.3", alice).ok(201) // the upstream has accepted her
+	b.quiet(patience)
+	var wrong [4]*client
+	for i := range wrong {
+		wrong[i] = b.dialFrom("127.0.0.2").send(request("PUT", "/slow", aliceWrong, "Content-Length: 100000") + "x")
+	}
+	eventually(t, "four places are taken", func() bool { return b.left().UpActive == 4 })
+	fifth := put("127.0.0.2", aliceWrong) // its own places are limited as anybody's
+	eventually(t, "the fifth one waits", func() bool { return b.left().UpWaiting == 1 })
+	answered := make(chan *http.Response, 1)
+	real := put("127.0.0.3", alice)
+	go func() {
+		resp, _ := http.ReadResponse(real.br, nil)
+		answered <- resp
+	}()
+	late := time.NewTimer(patience / 2)
+	defer late.Stop()
+	select {
+	case resp := <-answered:
+		if resp == nil || resp.StatusCode != 201 {
+			t.Errorf("alice got %v", resp)
+		}
+	case <-late.C:
+		t.Error("alice waits for the places that somebody else took in her name")
+		real.close()
+		<-answered
+	}
+	for _, c := range append(wrong[:], fifth) {
+		c.close()
+	}
+	b.quiet(patience)
 }

@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"bytes"
 	"errors"
 	"time"
 
@@ -235,14 +236,20 @@ func (x *exchange) bound() bool {
 	return x.ntlm
 }
 
+// connectionAuth reports whether a value of Authorization or a list of challenges names a scheme that authenticates the connection.
 func connectionAuth(v []byte) bool {
-	for _, scheme := range [...]string{"ntlm", "negotiate", "kerberos"} {
-		if len(v) >= len(scheme) && wire.EqualFold(v[:len(scheme)], scheme) {
-			return true
+	for part := range bytes.SplitSeq(v, comma) {
+		part = bytes.TrimLeft(part, " \t")
+		for _, scheme := range [...]string{"ntlm", "negotiate", "kerberos"} {
+			if len(part) >= len(scheme) && wire.EqualFold(part[:len(scheme)], scheme) {
+				return true
+			}
 		}
 	}
 	return false
 }
+
+var comma = []byte(",")
 
 // openPace takes part in the direction's budget when there is one.
 func (x *exchange) openPace() {

@@ -229,10 +229,10 @@ func (p *Proxy) logEnds() {
 // logUpstream logs that the upstream cannot be reached any more, or can again: once a change, at most once a second.
 func (p *Proxy) logUpstream() {
 	s := p.pool.Snapshot()
-	if s.Reachable != p.unreachable {
+	if (s.Cause == "") != p.unreachable {
 		return
 	}
-	p.unreachable = !s.Reachable
+	p.unreachable = s.Cause != ""
 	if p.unreachable {
 		p.log.Warn().Str("upstream", p.set.Upstream.Host).Str("cause", s.Cause).Msg("upstream unreachable")
 		return

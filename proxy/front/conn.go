@@ -211,7 +211,8 @@ func (c *Conn) check(now int64) bool {
 	switch c.state.Load() {
 	case stateIdle:
 		idle := now - c.since.Load()
-		if idle > int64(c.srv.set.IdleTimeout) || c.srv.draining.Load() && (c.served.Load() || idle > int64(drainGrace)) {
+		drained := c.srv.draining.Load() && (c.served.Load() || now-max(c.since.Load(), c.srv.drainAt.Load()) > int64(drainGrace))
+		if idle > int64(c.srv.set.IdleTimeout) || drained {
 			c.closeIdle()
 		}
 	case stateHead:

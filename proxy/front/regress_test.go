@@ -1,7 +1,6 @@
 package front
 
 import (
-	"io"
 	"net"
 	"sync/atomic"
 	"testing"
@@ -66,48 +65,6 @@ func TestP3_PacedWaitIsNoStall(t *testing.T) {
 	}
 }
 
-// TestP3_DrainingSendQueueIsNoStall: the kernel takes bytes in lumps, so a steady reader behind a full send queue moves nothing in the proxy for long. The old
-// watcher looked at the proxy's own count only and cut it. A reader that stops is a stall, and the client's.
-func TestP3_DrainingSendQueueIsNoStall(t *testing.T) {
-	t.Parallel()
-	const stall = 8
-	full, why := make(chan struct{}), make(chan bool, 1)
-	b := start(t, func(s *Settings) { s.StallTimeout = stall * Tick }, func(c *Conn) bool {
-		c.MarkSent()
-		_ = c.Net().SetWriteDeadline(time.Now().Add(2 * Tick))
-		_, err := c.Net().Write(make([]byte, 64<<20)) // more than the kernel holds
-		if err == nil {
-			t.Error("all of it was taken")
-		}
-		close(full)
-		<-c.Gone()
-		why <- c.Why() == GoneStalled && c.StalledOnClient()
-		return false
-	})
-	c := b.dial()
-	if err := c.conn.(*net.TCPConn).SetReadBuffer(16 << 10); err != nil { // what it reads is felt at the sender at once
-		t.Fatal(err)
-	}
-	c.get("/")
-	<-full
-	piece := make([]byte, 4<<10)
-	tick := time.NewTicker(Tick / 2)
-	defer tick.Stop()
-	for end := b.s.Clock().Load() + 3*stall*int64(Tick); b.s.Clock().Load() < end; <-tick.C {
-		if _, err := io.ReadFull(c.br, piece); err != nil {
-			t.Fatalf("cut while it read on: %v", err)
-		}
-		select {
-		case <-why:
-			t.Fatal("a steady reader was taken for a stall")
-		default:
-		}
-	}
-	if !<-why {
-		t.Error("a reader that stopped was not taken for the client's stall")
-	}
-}
-
 // TestA4_DeadlineGoesOnBehindAnEarlyAnswer: the head of an answer ended the deadline of the whole upload. Now its rest bounds the upload, both sides of it,
 // and an upload that is over takes it away.
 func TestA4_DeadlineGoesOnBehindAnEarlyAnswer(t *testing.T) {
@@ -143,13 +100,15 @@ func TestA4_DeadlineGoesOnBehindAnEarlyAnswer(t *testing.T) {
 // TestA4_DeadlineBehindAnEarlyAnswerInterruptsTheUpstream: an upload stuck in front of an upstream that reads no more ends, too.
 func TestA4_DeadlineBehindAnEarlyAnswerInterruptsTheUpstream(t *testing.T) {
 	t.Parallel()
+	u, shut := silentUpstream(t)
 	b := start(t, nil, func(c *Conn) bool {
-		u, shut := silentUpstream(t)
-		defer shut()
+		defer shut() // by the goroutine that uses it
 		c.Bind(u)
 		c.Await(2 * Tick)
 		c.Answered()
-		eventually(t, "the upstream is interrupted", u.Interrupted)
+		if err := u.Fill(1 << 10); err == nil || !u.Interrupted() || c.Why() != GoneNot {
+			t.Errorf("%v, interrupted %v, why %d", err, u.Interrupted(), c.Why())
+		}
 		return reply(c)
 	})
 	b.dial().get("/").expect(200, "/")

@@ -52,6 +52,7 @@ type Server struct {
 	start   time.Time
 
 	draining atomic.Bool
+	drainAt  atomic.Int64 // coarse time when the drain began
 	accepted atomic.Int64
 	refused  atomic.Int64
 
@@ -236,11 +237,15 @@ func (s *Server) check(now int64) {
 // StartDrain makes every answer from now on close its connection and closes the idle ones. New connections are still
 // accepted, so that their requests can be answered.
 func (s *Server) StartDrain() {
-	s.draining.Store(true)
+	if !s.draining.Swap(true) {
+		s.drainAt.Store(s.now.Load())
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, c := range s.conns {
-		c.closeIdle()
+		if c.served.Load() {
+			c.closeIdle()
+		}
 	}
 }
 

@@ -91,7 +91,7 @@ func (p *Pool) Host() string { return p.host }
 // Secure reports whether the origin is spoken to over TLS.
 func (p *Pool) Secure() bool { return p.tls != nil }
 
-// Snapshot is the state of a pool. Reachable is false when the last dial failed.
+// Snapshot is the state of a pool. Reachable is false until the origin was reached once, and when the last dial failed.
 type Snapshot struct {
 	Idle, Busy int
 	Dials      int64
@@ -104,7 +104,7 @@ func (p *Pool) Snapshot() Snapshot {
 	p.mu.Lock()
 	idle := len(p.idle)
 	p.mu.Unlock()
-	return Snapshot{Idle: idle, Busy: max(0, int(p.open.Load())-idle), Dials: p.dials.Load(), Reachable: p.cause.Load() == nil, Cause: p.causeText()}
+	return Snapshot{Idle: idle, Busy: max(0, int(p.open.Load())-idle), Dials: p.dials.Load(), Reachable: p.dials.Load() > 0 && p.cause.Load() == nil, Cause: p.causeText()}
 }
 
 func (p *Pool) causeText() string {
@@ -187,17 +187,17 @@ const probeEvery = int64(2 * time.Second)
 
 // probe dials once on a goroutine of its own when the origin's state is bad or unknown. One at a time.
 func (p *Pool) probe(now int64) {
-	if p.cause.Load() == nil && p.dials.Load() > 0 || now-p.probed < probeEvery || p.probing.Swap(true) {
+	if p.cause.Load() == nil && p.dials.Load() > 0 || p.probed > 0 && now-p.probed < probeEvery || p.probing.Swap(true) {
 		return
 	}
-	p.probed = now
+	p.probed = max(now, 1)
 	p.wg.Add(1)
 	go func() {
 		defer p.wg.Done()
 		defer p.probing.Store(false)
 		if w, err := p.dial(p.stop); err == nil {
 			w.Resp.Minor = 1
-			w.Release(now)
+			w.release(now, false)
 		}
 	}()
 }
@@ -272,7 +272,9 @@ func (w *Writer) ReadHead() error {
 }
 
 // Release gives a writer back after an exchange whose response was read to its end. It is closed instead when the origin said so, or when anything unread is left. Now is the coarse time.
-func (w *Writer) Release(now int64) {
+func (w *Writer) Release(now int64) { w.release(now, true) }
+
+func (w *Writer) release(now int64, served bool) {
 	if w.over.Swap(true) {
 		return
 	}
@@ -285,7 +287,7 @@ func (w *Writer) Release(now int64) {
 		w.close()
 		return
 	}
-	w.Reused = true
+	w.Reused = served
 	w.freed = now
 	w.Resp.Reset()
 	p.mu.Lock()
