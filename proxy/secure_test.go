@@ -17,6 +17,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 )
@@ -160,30 +161,35 @@ func TestP7_UnaskedBytesInsideTLSNeverReachAnotherClient(t *testing.T) {
 	served := make(chan struct{})
 	go func() {
 		defer close(served)
+		var each sync.WaitGroup
+		defer each.Wait()
 		for n := 0; ; n++ {
 			nc, err := ln.Accept()
 			if err != nil {
 				return
 			}
-			g := &glued{Conn: nc}
-			c := tls.Server(g, &tls.Config{Certificates: []tls.Certificate{pair}})
-			k := &call{o: raw, conn: c}
-			w := wrap(t, c)
-			for first := n == 0; ; first = false {
-				if _, err := readHead(w.br); err != nil {
-					break
+			first := n == 0
+			each.Go(func() { // a client may come before the connection of the one before it is free
+				g := &glued{Conn: nc}
+				c := tls.Server(g, &tls.Config{Certificates: []tls.Certificate{pair}})
+				k := &call{o: raw, conn: c}
+				w := wrap(t, c)
+				for ; ; first = false {
+					if _, err := readHead(w.br); err != nil {
+						break
+					}
+					g.hold = true
+					k.reply(200, "", "clean")
+					if first {
+						k.reply(200, "", "poison")
+					}
+					g.hold = false
+					if _, err := g.b.WriteTo(nc); err != nil {
+						break
+					}
 				}
-				g.hold = true
-				k.reply(200, "", "clean")
-				if first {
-					k.reply(200, "", "poison")
-				}
-				g.hold = false
-				if _, err := g.b.WriteTo(nc); err != nil {
-					break
-				}
-			}
-			_ = nc.Close()
+				_ = nc.Close()
+			})
 		}
 	}()
 	b := start(t, "https://"+ln.Addr().String(), func(s *Settings) { s.UpstreamCAFile = certFile })
