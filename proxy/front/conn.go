@@ -269,30 +269,20 @@ func (c *Conn) checkBusy(now int64) bool {
 	if c.Paced.Load() { // it waits for its share of the budget, which is no standstill
 		c.still = now
 	}
-	if c.sent.Load() && c.limit.Load() == 0 && now-max(c.still, c.sentAt.Load()) > int64(c.srv.set.StallTimeout) {
+	if c.sent.Load() {
 		// The kernel takes and drains in lumps: a reader of some hundred bytes a second moves nothing here for minutes.
 		unsent := c.Unsent()
-		drained := unsent < c.unsent
-		c.unsent = unsent
-		if drained {
+		if unsent < c.unsent {
 			c.still = now
+		}
+		c.unsent = unsent
+		if c.limit.Load() == 0 && now-max(c.still, c.sentAt.Load()) > int64(c.srv.set.StallTimeout) {
+			c.onClient.Store(unsent > 0)
+			c.depart(GoneStalled)
 			return false
 		}
-		c.onClient.Store(unsent > 0)
-		c.depart(GoneStalled)
-		return false
-	}
-	if c.sent.Load() {
-		c.watchUnsent(now)
 	}
 	return now-c.since.Load() >= int64(Tick)/2
-}
-
-// watchUnsent remembers the send queue halfway to a stall, so that the last look has something to compare with.
-func (c *Conn) watchUnsent(now int64) {
-	if half := now - c.still; half > int64(c.srv.set.StallTimeout)/2 && half <= int64(c.srv.set.StallTimeout)/2+int64(Tick) {
-		c.unsent = c.Unsent()
-	}
 }
 
 // depart ends the exchange from outside.
