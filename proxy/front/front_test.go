@@ -300,8 +300,15 @@ func TestL1_ShutdownCutsAtItsDeadline(t *testing.T) {
 	if w := <-why; w != GoneStopped {
 		t.Errorf("why %d", w)
 	}
-	if err := b.s.Serve(nil); !errors.Is(err, net.ErrClosed) {
-		t.Errorf("Serve after Shutdown: %v", err)
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := b.s.Serve(ln); err != nil { // stopped before it began: an end like any other
+		t.Errorf("serve after the end: %v", err)
+	}
+	if err := ln.Close(); !errors.Is(err, net.ErrClosed) {
+		t.Errorf("its listener is still open: %v", err)
 	}
 }
 

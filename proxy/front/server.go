@@ -100,7 +100,7 @@ func (s *Server) Serve(ln net.Listener) error {
 	s.mu.Lock()
 	if s.closed {
 		s.mu.Unlock()
-		return net.ErrClosed
+		return ln.Close() // stopped before it began
 	}
 	s.ln = ln
 	s.mu.Unlock()
