@@ -84,6 +84,11 @@ type Ask struct {
 	SizeBytes int64    // length of the whole object; -1 = unknown
 	Validator string   // strong or weak validator of the object's bytes; empty = unknown
 	Range     RangeAsk // range asked for
+
+	// Ticketed says that a valid ticket proves the place in time Arrival, on the clock of now; it may be negative. It counts only
+	// when the request makes a session anew.
+	Ticketed bool
+	Arrival  time.Duration
 }
 
 // Outcome is the decision about one request.
@@ -117,14 +122,15 @@ type Verdict struct {
 	Class    Class         // applied class of the session (before aging); of the request when there is no session
 	Held     bool          // a Queued or RangesBusy request is, or was, held; false: it was not worth or not possible to
 	Position int           // place in the order, from 1; 0 when not Queued
+	Yielded  bool          // Queued: the session has just given its slot up to the head of the queue, or is about to
 	Started  bool          // Admitted: this is the response that took the slot, once a stay; Waited is then its whole wait
 	Waited   time.Duration // time this session has waited for the slot so far, or waited for the one it has
 
 	// Estimate of the start; valid only while EstimateKnown: without any measured or configured rate there is none.
 	EstimateKnown bool
-	StartsIn      time.Duration // point
-	EarliestIn    time.Duration // interval around it
-	LatestIn      time.Duration
+	StartsIn      time.Duration // p50: half of such promises start earlier
+	EarliestIn    time.Duration // lower end of the interval
+	LatestIn      time.Duration // p90: nine of ten such promises have started by then
 
 	CheckIn time.Duration // when to ask again; above zero in every outcome but Admitted, PerRequest and Gone
 	Arrival time.Duration // the session's place in time on the clock of now, to sign a ticket with; may be negative
@@ -141,13 +147,14 @@ const (
 	ReasonCancelled               // the client left or cancelled
 	ReasonDrained                 // the process stops
 	ReasonPolicy                  // the policy no longer makes it a session; the place in time is kept for PauseMemory
+	ReasonYielded                 // it gave its slot up to the head of the queue and waits anew
 	reasonCount
 )
 
 // Reasons is the number of reasons, for arrays indexed by one.
 const Reasons = int(reasonCount)
 
-var reasonNames = [reasonCount]string{"completed", "idle", "no-show", "cancelled", "drained", "policy"}
+var reasonNames = [reasonCount]string{"completed", "idle", "no-show", "cancelled", "drained", "policy", "yielded"}
 
 // String returns the name used in logs and metric labels.
 func (r Reason) String() string {

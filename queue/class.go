@@ -53,13 +53,15 @@ func (c Class) Lower(asked Class) Class { return max(c, asked) }
 // Strategy is the rule that orders waiting sessions.
 type Strategy uint8
 
-// The strategies this core carries out.
+// The strategies this core carries out. All but Shared order classes by weight; they differ within a class.
 const (
-	Ordered Strategy = iota // weighted classes by stride, principals in turns, FIFO by arrival within one
-	Shared                  // no sessions: every request is admitted by itself
+	Ordered       Strategy = iota // principals in turns, FIFO by arrival within one
+	Shared                        // no sessions: every request is admitted by itself
+	SmallestFirst                 // smaller objects first, bigger ones age
+	FairSojourn                   // by the finish each download would have under equal sharing
 )
 
-var strategyNames = []string{"ordered", "shared"}
+var strategyNames = []string{"ordered", "shared", "smallest-first", "fair-sojourn"}
 
 // ParseStrategy returns the strategy of that name.
 func ParseStrategy(name string) (Strategy, error) {

@@ -3,6 +3,7 @@ package queue
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 )
 
@@ -31,6 +32,8 @@ type Policy struct {
 	RangesPerSession   int           // responses of one session at once, 1..64
 	QueueLimit         int           // sessions in all, active and waiting, Sessions..1048576
 	QueuePerPrincipal  int           // the same of one principal, 1..QueueLimit
+	Preempt            bool          // a protocol client's session may lose its slot at a range boundary, see the package doc
+	SessionsElastic    int           // slots that may open while the link is not full, Sessions..1024; 0 = Sessions, that is none
 	BandBytesPerSecond int64         // configured band, the floor of the measured rate; 0 = none configured
 }
 
@@ -52,6 +55,8 @@ func DefaultPolicy(sessions int) Policy {
 		RangesPerSession:  4,
 		QueueLimit:        65536,
 		QueuePerPrincipal: 4096,
+		Preempt:           true,
+		SessionsElastic:   sessions,
 	}
 }
 
@@ -77,10 +82,13 @@ func (p Policy) Validate() error {
 		}
 	}
 	if int(p.Strategy) >= len(strategyNames) {
-		faults = append(faults, &PolicyError{"Strategy", fmt.Sprint(uint8(p.Strategy)), "ordered or shared", "ordered"})
+		faults = append(faults, &PolicyError{"Strategy", fmt.Sprint(uint8(p.Strategy)), "one of " + strings.Join(strategyNames, ", "), "ordered"})
 	}
 	whole("Sessions", int64(p.Sessions), 1, MaxSessions, 16)
 	slots := int64(min(max(p.Sessions, 1), MaxSessions))
+	if p.SessionsElastic != 0 {
+		whole("SessionsElastic", int64(p.SessionsElastic), slots, MaxSessions, min(4*slots, MaxSessions))
+	}
 	whole("Reserve", int64(p.Reserve), 0, slots-1, 0)
 	whole("PerPrincipal", int64(p.PerPrincipal), 1, slots, min(4, slots))
 	for c, w := range p.Weights {

@@ -75,9 +75,11 @@ type Scheduler struct {
 	model         model
 	activeChanges uint64
 
-	counts  Counts
-	settled []Settled
-	ended   []End
+	counts     Counts
+	moves      Moves
+	graceUntil time.Duration
+	settled    []Settled
+	ended      []End
 }
 
 // New returns an empty scheduler, or the policy's faults.

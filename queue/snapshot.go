@@ -11,6 +11,39 @@ type Counts struct {
 	Ended    [Reasons]uint64 // stays that ended, by Reason
 }
 
+// Promises judge what waiting clients were told: of every session that got a slot, one of its answers, drawn evenly from all of
+// them. They only grow.
+type Promises struct {
+	Judged uint64 // answers with a known estimate whose session started
+	Within uint64 // the start was within 10 % of the promised wait, or within one minute
+	Held   uint64 // the start was not later than the told LatestIn
+}
+
+// Moves count what changes places in the order, so that a position that rose can be explained. They only grow.
+type Moves struct {
+	Arrived    [Classes]uint64 // sessions that joined, by the class they stand in
+	Returned   [Classes]uint64 // paused sessions that came back at their old arrival
+	Lifted     [Classes]uint64 // sessions that aging moved into the class
+	Yielded    [Classes]uint64 // sessions that gave their slot up and wait anew
+	Reclassed  [Classes]uint64 // waiting sessions whose client or object changed their class or size
+	Left       [Classes]uint64 // sessions that left the class's order without a slot: those behind move between turns
+	Granted    [Classes]uint64 // slots given to the class: passes of classes move
+	Configured uint64          // changes of the policy
+}
+
+// Placed is one waiting session in the order, as Order shows it.
+type Placed struct {
+	Key       Key
+	Number    uint64
+	Class     Class // applied
+	Lifted    Class // class it stands in, after aging
+	SizeBytes int64
+	Arrival   time.Duration
+	Since     time.Duration // start of this wait
+	Protocol  bool
+	Held      int // held requests
+}
+
 // Snapshot is the queue at one moment: a value that shares nothing with the queue.
 type Snapshot struct {
 	Policy     Policy
@@ -21,6 +54,9 @@ type Snapshot struct {
 	Held       int          // requests held by this process
 	OldestWait time.Duration
 	Counts     Counts
+
+	Slots    int      // slots in force: Policy.Sessions and the elastic ones open now
+	Promises Promises // how good the promised starts were
 
 	RateBytesPerSecond int64 // that estimates use; 0 = unknown
 	TickDuration       time.Duration
@@ -50,4 +86,21 @@ func (s *Scheduler) Snapshot(now time.Duration) Snapshot {
 		snap.OldestWait = now - s.waiting.head.since
 	}
 	return snap
+}
+
+// Moves returns the counters of what changed the order. O(1).
+func (s *Scheduler) Moves() Moves { return s.moves }
+
+// Order calls yield with the waiting sessions in their order, the one at position 1 first, until it returns false. O(n log n);
+// the scheduler must not change meanwhile.
+func (s *Scheduler) Order(yield func(Placed) bool) {
+}
+
+// Grace keeps sessions without a ticket from taking slots until that time: after a restart those who held places come first
+// (their tickets prove them). Waiting sessions keep their places meanwhile.
+func (s *Scheduler) Grace(until time.Duration) { s.graceUntil = until }
+
+// Shuffle gives sessions of the class that join within length from now an arrival drawn evenly from that time, from seed and their
+// key: at the opening of a window the fastest network does not decide. One shuffle a class at a time.
+func (s *Scheduler) Shuffle(now time.Duration, class Class, length time.Duration, seed uint64) {
 }
