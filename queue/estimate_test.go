@@ -1,7 +1,6 @@
 package queue
 
 import (
-	"math"
 	"strings"
 	"testing"
 	"time"
@@ -64,22 +63,6 @@ func TestQ8_NoRateNoEstimate(t *testing.T) {
 	_, v := h.want(Queued, askOf("q", "o"))
 	if v.EstimateKnown || v.StartsIn != 0 {
 		t.Fatalf("an estimate out of nothing: %+v", v)
-	}
-}
-
-func TestQ8_StartAfterIsTheListSchedule(t *testing.T) {
-	for _, c := range []struct {
-		opens []float64
-		ahead int
-		hold  float64
-		want  float64
-	}{
-		{[]float64{0}, 0, 0, 0}, {[]float64{5}, 0, 0, 5}, {[]float64{5}, 3, 10, 35}, {[]float64{0, 1, 2}, 2, 100, 2}, {[]float64{0, 1, 2}, 2, 0.5, 1},
-		{[]float64{0, 1, 2}, 4, 100, 101}, {[]float64{0, math.Inf(1)}, 3, 10, math.Inf(1)}, {[]float64{0, math.Inf(1)}, 0, 10, 0}, {nil, 0, 1, math.Inf(1)},
-	} {
-		if got := startAfter(c.opens, c.ahead, c.hold); got != c.want && math.Abs(got-c.want) > 0.01 {
-			t.Errorf("startAfter(%v, %d, %v) = %v, want %v", c.opens, c.ahead, c.hold, got, c.want)
-		}
 	}
 }
 

@@ -3,10 +3,10 @@ package queue
 import "time"
 
 // begin starts a response of an active session that has a place for it.
-func (s *Scheduler) begin(ses *session, asked RangeAsk) *Response {
+func (s *Scheduler) begin(ses *session, asked RangeAsk, validator string) *Response {
+	ses.validate(validator)
 	ses.asked(asked)
-	ses.running++
-	s.due.clear(ses)
+	ses.stay.running++
 	s.activeChanges++
 	return &Response{session: ses, asked: asked}
 }
@@ -18,9 +18,12 @@ func (s *Scheduler) Progress(now time.Duration, r *Response, n int64) {
 		return
 	}
 	r.bytes += n
-	r.session.bytes += n
-	r.session.openBytes += n
+	r.session.stay.bytes += n
+	r.session.stay.openBytes += n
 	s.rate.add(now, n)
+	if s.fair.on {
+		s.fair.deliver(n)
+	}
 }
 
 // Finish ends a response. The bytes [first, end) of the object count as delivered only when complete is true: the
@@ -33,21 +36,24 @@ func (s *Scheduler) Finish(now time.Duration, r *Response, first, end int64, com
 	}
 	ses := r.session
 	if complete && r.asked.Kind != RangeMulti {
-		ses.covered = ses.covered.add(max(first, 0), min(end, ses.size))
+		ses.stay.covered = ses.stay.covered.add(max(first, 0), min(end, ses.size))
 	}
+	s.keepYielding(ses)
 	s.settleActive(ses)
-	if ses.running > 0 {
+	if ses.stay.running > 0 {
 		return
 	}
 	switch {
 	case ses.complete():
 		s.stop(now, ses, ReasonCompleted)
-	case ses.leaving:
+	case ses.stay.leaving:
 		s.stop(now, ses, ReasonCancelled)
-	case ses.start < 0:
-		s.due.set(ses, now+min(TailHold, s.policy.IdleFor))
+	case ses.yielding:
+		s.yield(now, ses)
+	case ses.stay.start < 0:
+		ses.stay.idleAt = now + min(TailHold, s.policy.IdleFor)
 	default:
-		s.due.set(ses, now+s.policy.IdleFor)
+		ses.stay.idleAt = now + s.policy.IdleFor
 	}
 }
 
@@ -59,10 +65,11 @@ func (s *Scheduler) Abandon(now time.Duration, r *Response) {
 		return
 	}
 	ses := r.session
+	s.keepYielding(ses)
 	s.settleActive(ses)
 	switch {
-	case ses.running > 0:
-	case ses.leaving:
+	case ses.stay.running > 0:
+	case ses.stay.leaving:
 		s.stop(now, ses, ReasonCancelled)
 	default:
 		s.pause(now, ses, ReasonCancelled)
@@ -74,42 +81,44 @@ func (s *Scheduler) close(r *Response) bool {
 		return false
 	}
 	r.done = true
-	r.session.running--
-	r.session.openBytes -= r.bytes
+	r.session.stay.running--
+	r.session.stay.openBytes -= r.bytes
 	s.activeChanges++
 	return true
 }
 
 // settleActive gives the free places of an active session to its held requests, first come first.
 func (s *Scheduler) settleActive(ses *session) {
-	for ses.waiters.head != nil && ses.running < s.policy.RangesPerSession {
-		w := ses.waiters.head
-		s.answer(w, s.begin(ses, w.asked), s.admittedVerdict(ses))
+	for ses.present != nil && ses.stay.running < s.policy.RangesPerSession && !ses.yielding {
+		w := ses.present.waiters.head
+		s.answer(w, s.begin(ses, w.asked, w.validator), s.admittedVerdict(ses))
 	}
 }
 
 func (s *Scheduler) admittedVerdict(ses *session) Verdict {
-	started := !ses.announced
-	ses.announced = true
-	return Verdict{Outcome: Admitted, Class: ses.class, Started: started, Waited: ses.wait, Arrival: ses.arrival}
+	started := !ses.stay.announced
+	ses.stay.announced = true
+	return Verdict{Outcome: Admitted, Class: ses.class, Started: started, Waited: ses.stay.wait, Arrival: ses.arrival}
 }
 
 func (s *Scheduler) answer(w *Waiter, r *Response, v Verdict) {
-	w.session.waiters.remove(w)
-	s.held--
+	s.release(w)
 	v.Held = true
 	s.settled = append(s.settled, Settled{Owner: w.owner, Response: r, Verdict: v})
 }
 
 func (s *Scheduler) answerAll(ses *session, v Verdict) {
-	for ses.waiters.head != nil {
-		s.answer(ses.waiters.head, nil, v)
+	for ses.present != nil {
+		s.answer(ses.present.waiters.head, nil, v)
 	}
 }
 
 // stop ends an active session for good.
 func (s *Scheduler) stop(now time.Duration, ses *session, reason Reason) {
 	s.freeSlot(now, ses, reason)
+	if reason != ReasonCompleted {
+		s.fair.leave(ses)
+	}
 	s.drop(ses)
 	s.dispatch(now)
 }
@@ -122,21 +131,24 @@ func (s *Scheduler) pause(now time.Duration, ses *session, reason Reason) {
 }
 
 func (s *Scheduler) freeSlot(now time.Duration, ses *session, reason Reason) {
+	st := ses.stay
 	s.record(End{
-		Class: ses.class, Reason: reason, Started: true, Wait: ses.wait, Promised: ses.promised,
-		Duration: now - ses.since, Bytes: ses.bytes,
+		Class: ses.class, Reason: reason, Started: true, Wait: st.wait, Promised: ses.promised,
+		Duration: now - ses.since, Bytes: st.bytes,
 	})
 	last := len(s.active) - 1
-	s.active[ses.activeIndex] = s.active[last]
-	s.active[ses.activeIndex].activeIndex = ses.activeIndex
+	s.active[st.activeIndex] = s.active[last]
+	s.active[st.activeIndex].stay.activeIndex = st.activeIndex
 	s.active[last] = nil
 	s.active = s.active[:last]
 	s.byClass[active][ses.class]--
 	ses.principal.active--
+	s.fill(ses.principal)
 	ses.principal.live--
-	ses.bytes, ses.wait, ses.promised = 0, 0, -1
-	s.due.clear(ses)
+	st.bytes, st.wait, ses.promised = 0, 0, -1
+	ses.yielding, ses.yieldTo = false, nil
 	s.activeChanges++
+	s.slotChanges++
 }
 
 // stopWaiting ends a wait. Only a wait that the policy ended is remembered; held requests are answered by the caller.
@@ -147,11 +159,11 @@ func (s *Scheduler) stopWaiting(now time.Duration, ses *session, reason Reason) 
 	s.record(End{Class: ses.class, Reason: reason, Wait: now - ses.since, Promised: ses.promised})
 	s.unwait(now, ses)
 	ses.principal.live--
-	ses.promised = -1
 	if reason == ReasonPolicy {
 		s.remember(now, ses)
 		return
 	}
+	s.fair.leave(ses)
 	s.drop(ses)
 }
 
@@ -162,42 +174,46 @@ func (s *Scheduler) record(e End) {
 
 // remember turns a session that holds nothing into a paused one.
 func (s *Scheduler) remember(now time.Duration, ses *session) {
-	ses.state, ses.since, ses.leaving = paused, now, false
+	ses.state, ses.since, ses.promised = paused, now, -1
+	if ses.stay != nil {
+		ses.stay.leaving = false
+	}
+	ses.inHistory, ses.yieldTo = true, nil
+	s.fair.leave(ses)
+	ses.order = 0
 	s.byClass[paused][ses.class]++
 	s.paused.push(ses)
 	s.due.set(ses, now+PauseMemory)
 }
 
-// wakePaused lets a remembered session wait again at its old arrival. The turn its principal paid for the slot it gave up
-// is returned: otherwise it would wait behind the first session of everybody else.
+// wakePaused lets a remembered session wait again at its old arrival.
 func (s *Scheduler) wakePaused(now time.Duration, ses *session) {
-	if l := ses.charged; l != nil {
-		ses.charged = nil
-		if l.round > 0 {
-			l.round--
-		}
-		if len(l.queue) > 0 {
-			s.needRepair(l)
-		}
+	if ses.stay != nil {
+		s.giveBack(ses)
 	}
 	s.counts.Rejoined++
 	s.paused.remove(ses)
 	s.byClass[paused][ses.class]--
 	s.due.clear(ses)
 	s.join(now, ses)
+	s.moves.Returned[ses.lifted]++
 }
 
 // forget drops a paused session.
 func (s *Scheduler) forget(ses *session) {
 	s.paused.remove(ses)
 	s.byClass[paused][ses.class]--
-	s.due.clear(ses)
 	s.drop(ses)
 }
 
-// drop takes a session that is in no index any more out of the books.
+// drop takes a session that is in no list any more out of the books.
 func (s *Scheduler) drop(ses *session) {
-	delete(s.sessions, ses.key)
+	s.due.remove(ses)
+	s.sessions.remove(ses)
+	ses.state = gone
+	if ses.object.refs--; ses.object.refs == 0 {
+		delete(s.objects, ses.object.name)
+	}
 	if p := ses.principal; p.refs > 1 {
 		p.refs--
 	} else {

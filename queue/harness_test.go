@@ -126,3 +126,9 @@ func (h *harness) reasons() []Reason {
 }
 
 func name(prefix string, i int) string { return fmt.Sprintf("%s%d", prefix, i) }
+
+// session returns the session of a key, nil when there is none.
+func (h *harness) session(k Key) *session {
+	ses, _ := h.s.sessions.find(&k)
+	return ses
+}

@@ -22,10 +22,18 @@ func (s *Scheduler) checkStates() error {
 	type sums struct{ refs, live, active int }
 	principals := map[*principal]sums{}
 	held := 0
-	for key, ses := range s.sessions {
-		if key != ses.key {
+	sessions := 0
+	objects := map[*object]int{}
+	for ses := range s.sessions.all {
+		key := ses.key()
+		if found, hash := s.sessions.find(&key); found != ses || hash != ses.hash {
 			return fmt.Errorf("I1: session %d is filed under another key", ses.number)
 		}
+		if ses.state >= stateCount {
+			return fmt.Errorf("I1: session %d is gone and still filed", ses.number)
+		}
+		sessions++
+		objects[ses.object]++
 		byClass[ses.state][ses.class]++
 		sum := principals[ses.principal]
 		sum.refs++
@@ -36,7 +44,18 @@ func (s *Scheduler) checkStates() error {
 			sum.active++
 		}
 		principals[ses.principal] = sum
-		held += ses.waiters.count
+		held += ses.held()
+	}
+	if sessions != s.sessions.count {
+		return fmt.Errorf("I1: %d sessions are filed, counter says %d", sessions, s.sessions.count)
+	}
+	for o, n := range objects {
+		if o.refs != n || s.objects[o.name] != o {
+			return fmt.Errorf("I1: an object has %d sessions, counter says %d", n, o.refs)
+		}
+	}
+	if len(objects) != len(s.objects) {
+		return fmt.Errorf("I1: %d objects have sessions, %d are known", len(objects), len(s.objects))
 	}
 	if byClass != s.byClass {
 		return fmt.Errorf("I1: sessions by state and class are %v, counters say %v", byClass, s.byClass)
@@ -48,15 +67,18 @@ func (s *Scheduler) checkStates() error {
 		return fmt.Errorf("I1: %d principals have sessions, %d are known", len(principals), len(s.principals))
 	}
 	for p, sum := range principals {
-		if sum != (sums{p.refs, p.live, p.active}) {
+		if sum != (sums{int(p.refs), int(p.live), int(p.active)}) {
 			return fmt.Errorf("I1: a principal has %v sessions, counters say %d, %d, %d", sum, p.refs, p.live, p.active)
+		}
+		if full := sum.active >= s.policy.PerPrincipal; full != (p.fullIndex >= 0) || full && s.full[p.fullIndex] != p {
+			return fmt.Errorf("I1: a principal with %d active sessions is in the wrong place of those at their share", sum.active)
 		}
 	}
 	if total(byClass[active]) != len(s.active) || total(byClass[waiting]) != s.waiting.count || total(byClass[paused]) != s.paused.count {
 		return errors.New("I1: lists and states disagree")
 	}
-	if len(s.sessions) > s.policy.QueueLimit {
-		return fmt.Errorf("I5: %d sessions exceed the limit %d", len(s.sessions), s.policy.QueueLimit)
+	if s.sessions.count > s.policy.QueueLimit {
+		return fmt.Errorf("I5: %d sessions exceed the limit %d", s.sessions.count, s.policy.QueueLimit)
 	}
 	return nil
 }
@@ -64,82 +86,165 @@ func (s *Scheduler) checkStates() error {
 // checkActive is I2, I3 and I7 for a policy that was not lowered below what is active; a lowered one is for the caller.
 func (s *Scheduler) checkActive() error {
 	for i, ses := range s.active {
-		if ses.state != active || ses.activeIndex != i {
+		st := ses.stay
+		if ses.state != active || st == nil || st.activeIndex != i {
 			return fmt.Errorf("I1: active entry %d is not active", i)
 		}
-		if ses.running < 0 || ses.openBytes < 0 || ses.running == 0 && ses.openBytes != 0 {
-			return fmt.Errorf("I1: session %d has %d responses with %d open bytes", ses.number, ses.running, ses.openBytes)
+		if st.running < 0 || st.openBytes < 0 || st.running == 0 && st.openBytes != 0 {
+			return fmt.Errorf("I1: session %d has %d responses with %d open bytes", ses.number, st.running, st.openBytes)
 		}
-		if ses.waiters.count > 0 && ses.running < s.policy.RangesPerSession {
+		if ses.held() > 0 && st.running < s.policy.RangesPerSession && !ses.yielding {
 			return fmt.Errorf("I7: session %d holds requests with a free place", ses.number)
 		}
-		if len(ses.covered) > maxIntervals {
-			return fmt.Errorf("I1: session %d has %d intervals", ses.number, len(ses.covered))
+		if ses.yielding && st.running == 0 {
+			return fmt.Errorf("I7: session %d was told to give way and did not", ses.number)
+		}
+		if len(st.covered) > maxIntervals {
+			return fmt.Errorf("I1: session %d has %d intervals", ses.number, len(st.covered))
+		}
+	}
+	for i, ses := range s.present {
+		if ses.state != waiting || ses.held() == 0 || ses.present.index != i {
+			return fmt.Errorf("I7: present entry %d does not wait with held requests", i)
 		}
 	}
 	return nil
 }
 
-// checkWaiting is I4: lanes, trees and lists hold the same sessions in the same order.
+// checkWaiting is I4: lanes, orders and lists hold the same sessions in the same order.
 func (s *Scheduler) checkWaiting() error {
-	inTrees := 0
-	for c := range s.trees {
-		var cur cursor
-		cur.reset(&s.trees[c])
-		var before *session
+	ordered := s.policy.Strategy == Ordered
+	inLines, inLanes, present := 0, 0, 0
+	for c := range s.lines {
+		l := &s.lines[c]
+		if err := l.turns.check(); err != nil {
+			return fmt.Errorf("I4: turns of class %d: %w", c, err)
+		}
+		if err := l.sizes.check(); err != nil {
+			return fmt.Errorf("I4: sizes of class %d: %w", c, err)
+		}
+		if n := l.turns.len() + l.sizes.len(); n != l.count || ordered && l.sizes.len() > 0 || !ordered && l.turns.len() > 0 {
+			return fmt.Errorf("I4: class %d counts %d, its orders %d and %d", c, l.count, l.turns.len(), l.sizes.len())
+		}
+		cur, n := l.cursor(), 0
 		for ses := cur.next(); ses != nil; ses = cur.next() {
 			if ses.state != waiting || int(ses.lifted) != c {
 				return fmt.Errorf("I4: session %d does not belong into class %d", ses.number, c)
 			}
-			if before != nil && !before.node.order.before(ses.node.order) {
-				return fmt.Errorf("I4: sessions %d and %d are out of order", before.number, ses.number)
+			if rank, _ := s.rankInLine(ses); rank != n {
+				return fmt.Errorf("I4: session %d has rank %d, is at %d", ses.number, rank, n)
 			}
-			before = ses
-			inTrees++
+			n++
 		}
+		inLines += n
 	}
-	inLanes := 0
 	for _, p := range s.principals {
-		for c := range p.lanes {
-			l := &p.lanes[c]
-			for i, ses := range l.queue {
-				if ses.state != waiting || ses.principal != p || int(ses.lifted) != c {
-					return fmt.Errorf("I4: session %d is in a wrong lane", ses.number)
-				}
-				if !l.listed && ses.node.order.round != l.round+uint64(i) {
-					return fmt.Errorf("I4: session %d has round %d in lane round %d at %d", ses.number, ses.node.order.round, l.round, i)
-				}
-				if i > 0 {
-					b := l.queue[i-1]
-					if b.arrival > ses.arrival || b.arrival == ses.arrival && b.number > ses.number || !b.node.order.before(ses.node.order) {
-						return fmt.Errorf("I4: sessions %d and %d of one principal are out of order", b.number, ses.number)
-					}
-				}
-				inLanes++
+		for c, l := range p.lanes {
+			if l == nil {
+				continue
 			}
+			if l.owner != p || l.count > 1 && l.many.len() != l.count || l.count <= 1 && l.many.root != nil || (l.count == 1) != (l.one != nil) {
+				return errors.New("I4: a lane is not what it counts")
+			}
+			for i := range l.count {
+				ses := l.at(i)
+				if ses.principal != p || int(ses.lifted) != c || l.index(ses.laneKey()) != i {
+					return fmt.Errorf("I4: session %d is in a wrong lane or place", ses.number)
+				}
+				if ordered && s.lines[c].turns.find(l.turnKey(i)) == nil {
+					return fmt.Errorf("I4: session %d has no turn %d", ses.number, l.round+int64(i))
+				}
+			}
+			inLanes += l.count
 		}
 	}
-	if inTrees != s.waiting.count || inLanes != s.waiting.count {
-		return fmt.Errorf("I4: %d sessions wait, %d in trees, %d in lanes", s.waiting.count, inTrees, inLanes)
+	for ses := s.waiting.head; ses != nil; ses = ses.link.next {
+		if ses.held() > 0 {
+			present++
+		}
+	}
+	if inLines != s.waiting.count || inLanes != s.waiting.count || present != len(s.present) {
+		return fmt.Errorf("I4: %d sessions wait, %d in orders, %d in lanes; %d present, %d listed", s.waiting.count, inLines, inLanes, present, len(s.present))
 	}
 	return nil
 }
 
 // checkDue is I6: nothing that nobody attends to stays for ever.
 func (s *Scheduler) checkDue() error {
-	for i, ses := range s.due {
-		if ses.dueIndex != i || s.sessions[ses.key] != ses {
-			return fmt.Errorf("I6: due entry %d is wrong", i)
-		}
-		if parent := (i - 1) / 2; i > 0 && s.due.less(i, parent) {
-			return fmt.Errorf("I6: due entry %d is out of order", i)
+	inWheel := 0
+	for i := range s.due.slots {
+		for ses := s.due.slots[i]; ses != nil; ses = ses.wheelNext {
+			if ses.state >= stateCount || (ses.wheelSlot-1)%wheelSlots != int64(i) {
+				return fmt.Errorf("I6: session %d stands in a wrong slot of the wheel", ses.number)
+			}
+			inWheel++
 		}
 	}
-	for _, ses := range s.sessions {
-		attended := ses.state == waiting && ses.waiters.count > 0 || ses.state == active && ses.running > 0
-		if !attended && ses.dueIndex < 0 {
+	if inWheel != s.due.count {
+		return fmt.Errorf("I6: %d in the wheel, counter says %d", inWheel, s.due.count)
+	}
+	for ses := range s.sessions.all {
+		attended := ses.state == waiting && ses.held() > 0
+		if ses.state == active {
+			if attended = ses.stay.running > 0 || ses.stay.idleAt > 0; !attended {
+				return fmt.Errorf("I6: session %d has a slot, no response and no end", ses.number)
+			}
+			continue
+		}
+		if !attended && (ses.due == never || ses.wheelSlot == 0 || int64(ses.due/TickEvery) < ses.wheelSlot-1 && ses.wheelSlot-1 != s.due.cursor) {
 			return fmt.Errorf("I6: session %d would stay for ever in state %d", ses.number, ses.state)
 		}
 	}
 	return nil
+}
+
+// check proves the tree: keys in order, leaves linked, counts and sums of every node.
+func (t *tree[T]) check() error {
+	if t.root == nil {
+		return nil
+	}
+	var last *treeEntry[T]
+	leaf := t.root
+	for leaf.inner != nil {
+		leaf = leaf.inner.kids[0]
+	}
+	n := 0
+	for ; leaf != nil; leaf = leaf.next {
+		for i := range leaf.entries {
+			if last != nil && !last.key.before(leaf.entries[i].key) {
+				return errors.New("entries are out of order")
+			}
+			last = &leaf.entries[i]
+			n++
+		}
+	}
+	count, _, err := t.root.check()
+	if err == nil && count != n {
+		err = fmt.Errorf("%d entries in the tree, %d in its leaves", count, n)
+	}
+	return err
+}
+
+func (n *treeNode[T]) check() (count int, bytes int64, err error) {
+	if n.inner == nil {
+		count, bytes = n.totals()
+		if count == 0 {
+			err = errors.New("a leaf is empty")
+		}
+		return count, bytes, err
+	}
+	for i := range n.inner.n {
+		c, b, err := n.inner.kids[i].check()
+		if err != nil {
+			return 0, 0, err
+		}
+		if c != int(n.inner.counts[i]) || b != n.inner.sums[i] {
+			return 0, 0, fmt.Errorf("a child has %d entries of %d bytes, its parent says %d of %d", c, b, n.inner.counts[i], n.inner.sums[i])
+		}
+		if n.inner.kids[i].first().before(n.inner.firsts[i]) || i > 0 && !n.inner.firsts[i-1].before(n.inner.firsts[i]) {
+			return 0, 0, errors.New("a separator is out of order")
+		}
+		count, bytes = count+c, bytes+b
+	}
+	return count, bytes, nil
 }

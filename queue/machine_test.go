@@ -193,7 +193,7 @@ func (m *machine) withdrawAny(rt *rapid.T) {
 
 func (m *machine) configureAny(rt *rapid.T) {
 	p := drawPolicy(rt)
-	p.Strategy = Strategy(rapid.IntRange(0, 1).Draw(rt, "strategy"))
+	p.Strategy = Strategy(rapid.IntRange(0, len(strategyNames)-1).Draw(rt, "strategy"))
 	m.step(func() {
 		if err := m.s.Configure(m.now, p); err != nil {
 			rt.Fatal(err)
@@ -221,7 +221,7 @@ func (m *machine) end() {
 		m.step(func() { m.now += time.Minute; m.s.Tick(m.now) })
 	}
 	snap := m.snap()
-	if snap.ActiveTotal() != 0 || snap.WaitingTotal() != 0 || snap.Paused != 0 || snap.Held != 0 || len(m.s.sessions) != 0 || len(m.s.principals) != 0 || len(m.s.due) != 0 {
+	if snap.ActiveTotal() != 0 || snap.WaitingTotal() != 0 || snap.Paused != 0 || snap.Held != 0 || m.s.sessions.count != 0 || len(m.s.principals) != 0 || len(m.s.objects) != 0 || m.s.due.count != 0 {
 		m.t.Fatalf("something stayed: %+v", snap)
 	}
 	if ends := uint64(len(m.s.TakeEnded())); ends != total64(snap.Counts.Ended) || ends != m.stays {

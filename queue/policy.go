@@ -56,7 +56,6 @@ func DefaultPolicy(sessions int) Policy {
 		QueueLimit:        65536,
 		QueuePerPrincipal: 4096,
 		Preempt:           true,
-		SessionsElastic:   sessions,
 	}
 }
 

@@ -1,17 +1,25 @@
 package queue
 
-import "time"
+import (
+	"math"
+	"time"
+)
 
 // rateSamples is how many one-second samples make the measured minute.
 const rateSamples = 60
 
+// capacityHalf is the time in which the remembered capacity of the link halves unless it is reached again.
+const capacityHalf = time.Hour
+
 // rateMeter measures delivered bytes per second. A sample is closed by the first event at least a second after its
 // start and divided by its real length, so a late tick makes no false peak.
 type rateMeter struct {
-	since   time.Duration // start of the open sample
-	bytes   int64
-	samples [rateSamples]rateSample
-	next    int
+	since    time.Duration // start of the open sample
+	bytes    int64
+	samples  [rateSamples]rateSample
+	next     int
+	latest   rateSample // the last closed sample, with or without bytes
+	capacity float64    // slowly forgotten peak, bytes per second
 }
 
 type rateSample struct {
@@ -29,11 +37,22 @@ func (m *rateMeter) roll(now time.Duration) {
 	if length < time.Second {
 		return
 	}
+	sample := rateSample{now, int64(float64(m.bytes) / length.Seconds())}
 	if m.bytes > 0 {
-		m.samples[m.next] = rateSample{now, int64(float64(m.bytes) / length.Seconds())}
+		m.samples[m.next] = sample
 		m.next = (m.next + 1) % rateSamples
 	}
+	m.latest = sample
+	m.capacity = max(m.capacity*math.Exp2(-length.Seconds()/capacityHalf.Seconds()), float64(sample.bytesPerSecond))
 	m.since, m.bytes = now, 0
+}
+
+// last returns the rate of the last whole second.
+func (m *rateMeter) last(now time.Duration) float64 {
+	if now-m.latest.at > 2*time.Second {
+		return 0
+	}
+	return float64(m.latest.bytesPerSecond)
 }
 
 // measured returns the peak and the mean of the samples with bytes in the last minute; 0 without any.

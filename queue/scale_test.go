@@ -79,15 +79,20 @@ func TestQ18_TickAndContactStayCheapWith65536Waiting(t *testing.T) {
 	}
 }
 
-func TestQ18_AllNoShowsAtOnceAreOneCheapTick(t *testing.T) {
+// TestQ18_AllNoShowsAtOnceAreCheapTicks lets everybody vanish at once: each tick takes a bounded number of them away.
+func TestQ18_AllNoShowsAtOnceAreCheapTicks(t *testing.T) {
 	s, _ := crowd(t, crowdSize, 16)
-	took := cpuTime(t, func() { s.Tick(time.Hour) })
-	t.Logf("%d no-shows took %v", crowdSize, took)
-	if snap := s.Snapshot(time.Hour); snap.WaitingTotal() != 0 || snap.Counts.Ended[ReasonNoShow] != crowdSize {
+	now, worst, ticks := time.Hour, time.Duration(0), 0
+	for ; s.Snapshot(now).WaitingTotal() > 0 && ticks < 1000; ticks++ {
+		worst = max(worst, cpuTime(t, func() { s.Tick(now) }))
+		now += TickEvery
+	}
+	t.Logf("%d no-shows took %d ticks, the longest %v", crowdSize, ticks, worst)
+	if snap := s.Snapshot(now); snap.WaitingTotal() != 0 || snap.Counts.Ended[ReasonNoShow] != uint64(crowdSize) {
 		t.Fatalf("%+v", snap)
 	}
-	if took > time.Second*slower {
-		t.Errorf("%d no-shows took %v", crowdSize, took)
+	if worst > 10*time.Millisecond*slower {
+		t.Errorf("a tick took %v", worst)
 	}
 }
 
@@ -115,8 +120,8 @@ func TestQ6_PassingOverAFullShareStaysCheap(t *testing.T) {
 	if best > 50*time.Millisecond*slower {
 		t.Errorf("a tick took %v", best)
 	}
-	if len(s.marks) != 1 || s.marks[0].principal.name != "absent" {
-		t.Errorf("%d marked", len(s.marks))
+	if _, v := s.Ask(6, askOf("big", "o17")); v.Outcome != Queued {
+		t.Errorf("a session over its share is %v", v.Outcome)
 	}
 }
 

@@ -37,9 +37,9 @@ type Settled struct {
 // Scheduler is the queue's state machine. Its invariants, which CheckInvariants proves:
 //
 //	I1 every session is in exactly one state; sums over classes, principals and indexes agree
-//	I2 active <= max(Sessions, active when Sessions was last lowered)
-//	I3 active outside Interactive <= max(Sessions-Reserve, the same when they were last lowered)
-//	I4 within a lane the order is (arrival, number), and the tree of the class keeps it
+//	I2 active <= max(slots in force, active when they were last lowered)
+//	I3 active outside Interactive <= max(slots in force - Reserve, the same when they were last lowered)
+//	I4 a lane is ordered by (arrival, number); the order of a class holds its lanes' turns without a gap, or its sessions
 //	I5 active and waiting <= max(QueueLimit, the same when it was last lowered); with paused <= that bound + paused eviction
 //	I6 an active session without a response, and every waiting or paused session without a held request, has a due time
 //	I7 a session with held requests is waiting, or active with all its places taken
@@ -52,32 +52,39 @@ type Scheduler struct {
 	now      time.Duration
 	number   uint64 // last given
 
-	sessions   map[Key]*session
+	sessions   index
 	principals map[string]*principal
+	objects    map[string]*object
 	waiting    list // by start of the wait
 	paused     list // by start of the pause
 	active     []*session
-	due        dueHeap
+	present    []*session   // waiting sessions with held requests, in no order
+	full       []*principal // principals at their share
+	due        dueWheel
 
-	trees    [Classes]tree
-	rounds   [Classes]uint64 // round of the last session that took a slot
-	passes   [Classes]uint64 // stride pass of the class's next slot
-	lastPass uint64          // pass of the last slot given
-	repairs  []*lane
+	lines      [Classes]line
+	lastPass   uint64 // pass of the last slot given
+	staleLanes []*lane
+	fair       fairShare
 
 	byClass       [stateCount][Classes]int // by applied class
 	held          int
-	marks         []*session
 	unclaimed     uint64 // ticks in a row that ended with a free slot, somebody waiting and nobody come
 	startsTick    uint64 // starts seen by the last tick
-	cursors       [Classes]cursor
+	extra         int    // elastic slots open now
+	stretched     time.Duration
 	rate          rateMeter
 	model         model
+	calibration   calibration
 	activeChanges uint64
+	slotChanges   uint64
+	orderChanges  uint64
 
 	counts     Counts
+	promises   Promises
 	moves      Moves
 	graceUntil time.Duration
+	shuffles   [Classes]shuffle
 	settled    []Settled
 	ended      []End
 }
@@ -87,7 +94,9 @@ func New(policy Policy) (*Scheduler, error) {
 	if err := policy.Validate(); err != nil {
 		return nil, fmt.Errorf("cannot create the queue: %w", err)
 	}
-	return &Scheduler{policy: policy, sessions: map[Key]*session{}, principals: map[string]*principal{}}, nil
+	s := &Scheduler{policy: policy, sessions: newIndex(), principals: map[string]*principal{}, objects: map[string]*object{}}
+	s.fair.on = policy.Strategy == FairSojourn
+	return s, nil
 }
 
 // Policy returns the rules in force.
@@ -97,38 +106,85 @@ func (s *Scheduler) Policy() Policy { return s.policy }
 // caller then owes it one Finish or Abandon.
 func (s *Scheduler) Ask(now time.Duration, a Ask) (*Response, Verdict) {
 	now = s.advance(now)
-	ses, verdict := s.enter(now, &a)
+	_, r, verdict := s.decide(now, &a)
+	return r, verdict
+}
+
+// decide is Ask; the session is nil when the request has none.
+func (s *Scheduler) decide(now time.Duration, a *Ask) (*session, *Response, Verdict) {
+	ses, verdict := s.enter(now, a)
 	if ses == nil {
-		return nil, verdict
+		return nil, nil, verdict
+	}
+	if ses.state == active && ses.yieldTo != nil {
+		if verdict, yields := s.yieldAt(now, ses); yields {
+			return ses, nil, verdict
+		}
 	}
 	if ses.state == waiting {
-		if !s.take(now, ses) {
-			return nil, s.contact(now, ses)
+		if !s.eligible(ses) {
+			return ses, nil, s.contact(now, ses)
 		}
+		s.admit(now, ses)
 		s.settleActive(ses) // requests of the same session that were held before come first
 	}
-	if ses.running >= s.policy.RangesPerSession {
-		return nil, Verdict{Outcome: RangesBusy, Class: ses.class, Waited: ses.wait, CheckIn: rangesCheck, Arrival: ses.arrival}
+	if ses.stay.running >= s.policy.RangesPerSession {
+		return ses, nil, Verdict{Outcome: RangesBusy, Class: ses.class, Waited: ses.stay.wait, CheckIn: rangesCheck, Arrival: ses.arrival}
 	}
-	return s.begin(ses, a.Range), s.admittedVerdict(ses)
+	return ses, s.begin(ses, a.Range, a.Validator), s.admittedVerdict(ses)
 }
 
 // Hold decides as Ask does, but a request that must wait (Queued, RangesBusy) stays as a waiter: its client counts as
 // present. Its answer comes from TakeSettled with this owner, unless Withdraw takes it back first.
 func (s *Scheduler) Hold(now time.Duration, a Ask, owner any) (*Waiter, *Response, Verdict) {
-	r, verdict := s.Ask(now, a)
-	if verdict.Outcome != Queued && verdict.Outcome != RangesBusy {
+	now = s.advance(now)
+	ses, r, verdict := s.decide(now, &a)
+	if verdict.Outcome != Queued && verdict.Outcome != RangesBusy || ses.yielding {
 		return nil, r, verdict
 	}
-	ses := s.sessions[a.Key.Bounded()]
-	w := &Waiter{owner: owner, session: ses, asked: a.Range}
-	ses.waiters.push(w)
+	w := &Waiter{owner: owner, session: ses, asked: a.Range, validator: a.Validator}
+	if ses.present == nil {
+		ses.present = &presence{index: -1}
+	}
+	ses.present.waiters.push(w)
 	s.held++
 	verdict.Held = true
 	if ses.state == waiting {
+		s.appear(ses)
 		s.plan(ses)
 	}
 	return w, nil, verdict
+}
+
+// appear and vanish keep the list of waiting sessions whose clients are here.
+func (s *Scheduler) appear(ses *session) {
+	if ses.present != nil && ses.present.index < 0 && ses.present.waiters.count > 0 {
+		ses.present.index = len(s.present)
+		s.present = append(s.present, ses)
+	}
+}
+
+func (s *Scheduler) vanish(ses *session) {
+	if ses.present == nil || ses.present.index < 0 {
+		return
+	}
+	i, last := ses.present.index, len(s.present)-1
+	s.present[i] = s.present[last]
+	s.present[i].present.index = i
+	s.present[last] = nil
+	s.present = s.present[:last]
+	ses.present.index = -1
+}
+
+// release takes a held request away from its session.
+func (s *Scheduler) release(w *Waiter) {
+	ses := w.session
+	ses.present.waiters.remove(w)
+	s.held--
+	if ses.present.waiters.count == 0 {
+		s.vanish(ses)
+		ses.present = nil
+	}
 }
 
 // Depart ends a held request whose client left; false as of Withdraw. A plain client's session with nobody else present leaves the line: it is remembered
@@ -140,17 +196,15 @@ func (s *Scheduler) Depart(now time.Duration, w *Waiter) bool {
 	if ses == nil {
 		return false
 	}
-	ses.waiters.remove(w)
-	s.held--
+	s.release(w)
 	switch {
-	case ses.state != waiting || ses.waiters.head != nil:
+	case ses.state != waiting || ses.present != nil:
 	case ses.protocol:
 		s.contact(now, ses)
 	default:
 		s.record(End{Class: ses.class, Reason: ReasonCancelled, Wait: now - ses.since, Promised: ses.promised})
 		s.unwait(now, ses)
 		ses.principal.live--
-		ses.promised = -1
 		s.remember(now, ses)
 		s.dispatch(now)
 	}
@@ -166,14 +220,13 @@ func (s *Scheduler) Withdraw(now time.Duration, w *Waiter) (Verdict, bool) {
 	if ses == nil {
 		return Verdict{}, false
 	}
-	ses.waiters.remove(w)
-	s.held--
+	s.release(w)
 	if ses.state == waiting {
 		verdict := s.contact(now, ses)
 		verdict.Held = true
 		return verdict, true
 	}
-	return Verdict{Outcome: RangesBusy, Class: ses.class, Held: true, Waited: ses.wait, CheckIn: rangesCheck, Arrival: ses.arrival}, true
+	return Verdict{Outcome: RangesBusy, Class: ses.class, Held: true, Waited: ses.stay.wait, CheckIn: rangesCheck, Arrival: ses.arrival}, true
 }
 
 // enter finds or makes the session of a request; nil with a verdict when it has none.
@@ -182,7 +235,7 @@ func (s *Scheduler) enter(now time.Duration, a *Ask) (*session, Verdict) {
 	if a.Class >= Classes {
 		a.Class = Background
 	}
-	ses := s.sessions[a.Key]
+	ses, hash := s.sessions.find(&a.Key)
 	if ses != nil && ses.state == active {
 		s.refresh(ses, a)
 		return ses, Verdict{}
@@ -203,7 +256,7 @@ func (s *Scheduler) enter(now time.Duration, a *Ask) (*session, Verdict) {
 		}
 	}
 	if ses == nil {
-		ses = s.create(now, a)
+		ses = s.create(now, a, hash)
 	} else {
 		s.refresh(ses, a)
 	}
@@ -219,68 +272,93 @@ func (s *Scheduler) room(name string) bool {
 	if live >= s.policy.QueueLimit {
 		return false
 	}
-	if p := s.principals[name]; p != nil && p.live >= s.policy.QueuePerPrincipal {
+	if p := s.principals[name]; p != nil && int(p.live) >= s.policy.QueuePerPrincipal {
 		return false
 	}
 	return true
 }
 
-func (s *Scheduler) create(now time.Duration, a *Ask) *session {
-	for s.paused.count > 0 && len(s.sessions) >= s.policy.QueueLimit {
+func (s *Scheduler) create(now time.Duration, a *Ask, hash uint64) *session {
+	for s.paused.count > 0 && s.sessions.count >= s.policy.QueueLimit {
 		s.forget(s.paused.head)
 	}
 	p := s.principals[a.Key.Principal]
 	if p == nil {
-		p = &principal{name: a.Key.Principal}
+		p = &principal{name: a.Key.Principal, fullIndex: -1}
 		s.principals[p.name] = p
 	}
 	p.refs++
+	o := s.objects[a.Key.Object]
+	if o == nil {
+		o = &object{name: a.Key.Object}
+		s.objects[o.name] = o
+	}
+	o.refs++
 	s.number++
 	ses := &session{
-		key: a.Key, number: s.number, principal: p, class: a.Class, protocol: a.Protocol, size: a.SizeBytes, validator: a.Validator,
-		arrival: now, start: -1, dueIndex: -1, promised: -1,
+		hash: hash, principal: p, object: o, client: a.Key.Client, number: s.number, class: a.Class, protocol: a.Protocol, size: a.SizeBytes,
+		arrival: now, promised: -1, due: never, ticketed: a.Ticketed,
 	}
-	s.sessions[ses.key] = ses
+	switch {
+	case a.Ticketed:
+		ses.arrival = min(a.Arrival, now)
+	default:
+		ses.arrival = s.shuffles[a.Class].arrival(now, hashOf(a.Key))
+	}
+	s.sessions.add(ses)
 	s.join(now, ses)
+	s.moves.Arrived[ses.lifted]++
 	return ses
 }
 
 // refresh takes over what a later request says about the object and the class.
 func (s *Scheduler) refresh(ses *session, a *Ask) {
 	ses.protocol = ses.protocol || a.Protocol
-	if a.Validator != "" && a.Validator != ses.validator {
-		if ses.validator != "" {
-			ses.covered, ses.start = nil, -1
-		}
-		ses.validator = a.Validator
-	}
-	if ses.state == active {
+	ses.validate(a.Validator)
+	switch ses.state {
+	case active:
 		if a.SizeBytes >= 0 {
 			ses.size = a.SizeBytes
 		}
-		return
-	}
-	if ses.state == paused {
+	case paused:
 		s.byClass[paused][ses.class]--
 		ses.class, ses.size = a.Class, a.SizeBytes
 		s.byClass[paused][ses.class]++
+	default:
+		if ses.size == a.SizeBytes && ses.class == a.Class {
+			return
+		}
+		s.unlane(ses)
+		s.byClass[waiting][ses.class]--
+		if ses.size != a.SizeBytes {
+			s.fair.leave(ses)
+			ses.order = 0
+		}
+		ses.class, ses.size = a.Class, a.SizeBytes
+		s.byClass[waiting][ses.class]++
+		s.enlane(ses, s.liftedClass(s.now, ses))
+		s.moves.Reclassed[ses.lifted]++
+		s.plan(ses)
+	}
+}
+
+// validate forgets start and coverage when the object is another one than before.
+func (s *session) validate(validator string) {
+	if s.stay == nil || validator == "" || validator == s.stay.validator {
 		return
 	}
-	if ses.size == a.SizeBytes && ses.class == a.Class {
-		return
+	if s.stay.validator != "" {
+		s.stay.covered, s.stay.start = nil, -1
 	}
-	s.unlane(ses)
-	s.byClass[waiting][ses.class]--
-	ses.class, ses.size = a.Class, a.SizeBytes
-	s.byClass[waiting][ses.class]++
-	s.enlane(ses, s.liftedClass(s.now, ses))
+	s.stay.validator = validator
 }
 
 // Leave cancels a session on its client's word: a waiting one at once, an active one with its last response. Its place
 // in time is forgotten. A key without a session is left alone; held requests of it are answered Gone.
 func (s *Scheduler) Leave(now time.Duration, key Key) {
 	now = s.advance(now)
-	ses := s.sessions[key.Bounded()]
+	key = key.Bounded()
+	ses, _ := s.sessions.find(&key)
 	switch {
 	case ses == nil:
 	case ses.state == waiting:
@@ -288,9 +366,9 @@ func (s *Scheduler) Leave(now time.Duration, key Key) {
 		s.stopWaiting(now, ses, ReasonCancelled)
 	case ses.state == paused:
 		s.forget(ses)
-	case ses.running > 0:
+	case ses.running() > 0:
 		s.answerAll(ses, Verdict{Outcome: Gone, Class: ses.class, Held: true})
-		ses.leaving = true
+		ses.stay.leaving = true
 	default:
 		s.stop(now, ses, ReasonCancelled)
 	}

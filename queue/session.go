@@ -1,7 +1,7 @@
 package queue
 
 import (
-	"slices"
+	"hash/maphash"
 	"time"
 )
 
@@ -9,110 +9,199 @@ import (
 type state uint8
 
 const (
-	waiting state = iota // in a lane, a tree and the list of waiting sessions
+	waiting state = iota // in a lane, the order of its class and the list of waiting sessions
 	active               // holds a slot
 	paused               // holds nothing; its place in time and coverage are remembered for PauseMemory
 	stateCount
+	gone = stateCount // in no index any more
 )
 
-// mark says whether a waiting session may take a free slot when its client is present.
-type mark uint8
-
-const (
-	unmarked    mark = iota
-	markedFirst      // by its place in the order
-	markedSpare      // over its principal's share, after the slot stayed unclaimed
-)
-
-// session is one client's download of one object. It belongs to the scheduler that made it.
+// session is one client's download of one object. It belongs to the scheduler that made it. A queue may hold a million, so what
+// only sessions with a slot need is behind stay.
 type session struct {
-	key       Key
-	number    uint64
+	hash      uint64 // of the key
+	nextSame  *session
 	principal *principal
+	object    *object
+	client    string
+
+	number    uint64
+	size      int64
+	order     int64         // key of a size order; 0 under Ordered
+	arrival   time.Duration // place in time, kept over pauses
+	since     time.Duration // start of the current state
+	waited    time.Duration // of earlier waits that aging counts
+	noShowAt  time.Duration // waiting: when an absent client loses its place; 0 = it was not told anything yet
+	promised  time.Duration // wait the first estimate promised, -1 = none yet
+	sample    promise       // one of its answers, for the judgement of estimates
+	stay      *stay         // nil until its first slot
+	present   *presence     // nil without held requests
+	yieldTo   *session      // head of the queue that gets, or got, this one's slot
+	due       time.Duration // in the due wheel
+	wheelSlot int64         // slot + 1, 0 = in none
+
+	wheelPrev, wheelNext *session
+	link                 links // waiting or paused list
+
 	class     Class // applied class
 	lifted    Class // class it waits in, after aging
 	state     state
 	protocol  bool
-	marked    mark
-	announced bool  // the response that took the slot was handed out
-	leaving   bool  // ends as cancelled with its last response
-	charged   *lane // lane that paid a turn for its slot; given back when the session rejoins after a pause
-	size      int64
-	validator string
+	ticketed  bool // its arrival was proved by a ticket
+	yielding  bool // active: was told to give its slot up, which its last running response will do
+	virtual   bool // it is in the virtual system of equal sharing
+	inHistory bool // paused in this queue before: its arrival is an old one
+}
 
-	arrival  time.Duration // place in time, kept over pauses
-	since    time.Duration // start of the current state
-	waited   time.Duration // of earlier waits that aging counts
-	wait     time.Duration // of the wait that ended with the slot it has
-	promised time.Duration // wait the first estimate promised, -1 = none yet
-	noShowAt time.Duration // waiting: when an absent client loses its place
-
-	start     int64 // smallest offset asked apart from tail reads, -1 = only tail reads so far
-	covered   coverage
-	running   int   // responses
-	openBytes int64 // of the running responses
-	bytes     int64 // delivered with this slot
-
-	waiters     waiterList // held requests, first come first
-	due         time.Duration
-	dueIndex    int // in the scheduler's due heap, -1 = not in it
+// stay is what a session with a slot, or one that had it, knows.
+type stay struct {
+	charged     *lane // lane that paid a turn for the slot; the turn is given back when the session rejoins after a pause
+	validator   string
+	start       int64 // smallest offset asked apart from tail reads, -1 = only tail reads so far
+	covered     coverage
+	wait        time.Duration // of the wait that ended with the slot
+	running     int           // responses
+	openBytes   int64         // of the running responses
+	bytes       int64         // delivered with this slot
+	idleAt      time.Duration // without responses: when the slot is freed
 	activeIndex int
-	link        links // waiting or paused list
-	node        node  // tree of its lane's class
+	announced   bool // the response that took the slot was handed out
+	leaving     bool // ends as cancelled with its last response
+}
+
+// presence is the held requests of a session: its client is here.
+type presence struct {
+	waiters waiterList
+	index   int // in the scheduler's list of present waiting sessions, -1 = not in it
+}
+
+func (s *session) held() int {
+	if s.present == nil {
+		return 0
+	}
+	return s.present.waiters.count
+}
+
+func (s *session) key() Key { return Key{s.principal.name, s.object.name, s.client} }
+
+// is reports whether the session has that bounded key.
+func (s *session) is(k *Key) bool {
+	return s.client == k.Client && s.object.name == k.Object && s.principal.name == k.Principal
+}
+
+// running counts the running responses.
+func (s *session) running() int {
+	if s.stay == nil {
+		return 0
+	}
+	return s.stay.running
 }
 
 // remaining counts the bytes still to deliver.
 func (s *session) remaining() int64 {
-	start := max(s.start, 0)
-	return max(s.size-start-s.covered.bytesFrom(start)-s.openBytes, 0)
+	if s.stay == nil {
+		return s.size
+	}
+	start := max(s.stay.start, 0)
+	return max(s.size-start-s.stay.covered.bytesFrom(start)-s.stay.openBytes, 0)
 }
 
 // complete reports whether the download has all its bytes and no response runs.
 func (s *session) complete() bool {
-	return s.running == 0 && s.start >= 0 && s.covered.covers(s.start, s.size)
+	st := s.stay
+	return st.running == 0 && st.start >= 0 && st.covered.covers(st.start, s.size)
 }
 
 // asked notes the range of a response that starts.
 func (s *session) asked(r RangeAsk) {
-	if offset, sets := r.startOf(s.size); sets && (s.start < 0 || offset < s.start) {
-		s.start = offset
+	st := s.stay
+	if offset, sets := r.startOf(s.size); sets && (st.start < 0 || offset < st.start) {
+		st.start = offset
 	}
+}
+
+// laneKey is the place of a session in its lane and, under a size order, in its class.
+func (s *session) laneKey() orderKey { return orderKey{s.order, int64(s.arrival), s.number} }
+
+// object is the name of an object, shared by the sessions that download it.
+type object struct {
+	name string
+	refs int
 }
 
 // principal shares state between all sessions of one principal. It lives while it has any.
 type principal struct {
-	name   string
-	refs   int // sessions in every state
-	live   int // active and waiting sessions
-	active int
-	lanes  [Classes]lane
+	name      string
+	refs      int32 // sessions in every state
+	live      int32 // active and waiting sessions
+	active    int32
+	fullIndex int32 // in the scheduler's list of principals at their share, -1 = not in it
+	lanes     [Classes]*lane
 }
 
-// lane is the FIFO of one principal in one class, by (arrival, number). The session at index i has its turn in round
-// round+i. Removing from the middle leaves gaps and inserting there leaves doubles, which keep the FIFO order; they are
-// closed once for all changes by repair.
+// lane is the waiting sessions of one principal in one class. Under Ordered the session at index i has the turn round+i, and the
+// order of the class holds one entry for each of these turns: a session that leaves from the middle takes the last turn with it,
+// and those behind it move up without being touched.
 type lane struct {
-	round  uint64
-	queue  []*session
-	listed bool // in the scheduler's list of lanes to repair
+	round   int64
+	arrival int64 // ring key: arrival and number of the session that made the lane non-empty
+	number  uint64
+	count   int
+	one     *session       // the only session of a lane of one
+	many    tree[*session] // the sessions of a longer one
+	owner   *principal
+	stale   int  // turns from this index on may carry the bytes of a neighbour, -1 = none
+	listed  bool // in the scheduler's list of lanes with stale bytes
 }
 
-func (l *lane) find(s *session) (int, bool) {
-	return slices.BinarySearchFunc(l.queue, s, func(a, b *session) int {
-		switch {
-		case a == b:
-			return 0
-		case a.arrival != b.arrival:
-			if a.arrival < b.arrival {
-				return -1
-			}
-			return 1
-		case a.number < b.number:
-			return -1
-		default:
+// turnKey is the key of the lane's turn for index i in the order of its class.
+func (l *lane) turnKey(i int) orderKey { return orderKey{l.round + int64(i), l.arrival, l.number} }
+
+func (l *lane) add(s *session) {
+	switch l.count {
+	case 0:
+		l.one = s
+	case 1:
+		l.many.insert(l.one.laneKey(), l.one.size, l.one)
+		l.one = nil
+		fallthrough
+	default:
+		l.many.insert(s.laneKey(), s.size, s)
+	}
+	l.count++
+}
+
+func (l *lane) drop(s *session) {
+	l.count--
+	if l.count == 0 {
+		l.one = nil
+		return
+	}
+	l.many.remove(s.laneKey())
+	if l.count == 1 {
+		l.one = l.many.at(0).item
+		l.many = tree[*session]{}
+	}
+}
+
+// index returns how many sessions of the lane come before one with that key.
+func (l *lane) index(key orderKey) int {
+	if l.count <= 1 {
+		if l.count == 1 && l.one.laneKey().before(key) {
 			return 1
 		}
-	})
+		return 0
+	}
+	n, _ := l.many.rank(key)
+	return n
+}
+
+// at returns the session at index i.
+func (l *lane) at(i int) *session {
+	if l.count == 1 {
+		return l.one
+	}
+	return l.many.at(i).item
 }
 
 // links makes a session a member of one list.
@@ -150,6 +239,66 @@ func (l *list) remove(s *session) {
 	l.count--
 }
 
+// index finds sessions by their key. The hash is seeded by the process, so that names cannot be chosen to collide; sessions of
+// one hash are chained.
+type index struct {
+	seed  maphash.Seed
+	first map[uint64]*session
+	count int
+}
+
+func newIndex() index { return index{seed: maphash.MakeSeed(), first: map[uint64]*session{}} }
+
+func (x *index) hash(k *Key) uint64 {
+	return mix(maphash.String(x.seed, k.Principal)^mix(maphash.String(x.seed, k.Object))) ^ maphash.String(x.seed, k.Client)
+}
+
+// find returns the session of a bounded key and its hash.
+func (x *index) find(k *Key) (*session, uint64) {
+	hash := x.hash(k)
+	for s := x.first[hash]; s != nil; s = s.nextSame {
+		if s.is(k) {
+			return s, hash
+		}
+	}
+	return nil, hash
+}
+
+// all calls yield with every session, in no order.
+func (x *index) all(yield func(*session) bool) {
+	for _, s := range x.first {
+		for ; s != nil; s = s.nextSame {
+			if !yield(s) {
+				return
+			}
+		}
+	}
+}
+
+func (x *index) add(s *session) {
+	s.nextSame = x.first[s.hash]
+	x.first[s.hash] = s
+	x.count++
+}
+
+func (x *index) remove(s *session) {
+	x.count--
+	first := x.first[s.hash]
+	if first == s {
+		if s.nextSame == nil {
+			delete(x.first, s.hash)
+		} else {
+			x.first[s.hash] = s.nextSame
+		}
+		s.nextSame = nil
+		return
+	}
+	for first.nextSame != s {
+		first = first.nextSame
+	}
+	first.nextSame, s.nextSame = s.nextSame, nil
+}
+
 // Response is one running response of a session: what Admitted grants. It belongs to the scheduler that returned it and
 // is used under the same lock.
 type Response struct {
@@ -168,6 +317,7 @@ type Waiter struct {
 	owner      any
 	session    *session // nil once settled or withdrawn
 	asked      RangeAsk
+	validator  string
 	prev, next *Waiter
 }
 
@@ -200,4 +350,12 @@ func (l *waiterList) remove(w *Waiter) {
 	}
 	w.prev, w.next, w.session = nil, nil, nil
 	l.count--
+}
+
+// mix spreads a number over 64 bits (the finalizer of SplitMix64, Steele et al. 2014).
+func mix(x uint64) uint64 {
+	x += 0x9e3779b97f4a7c15
+	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
+	x = (x ^ x>>27) * 0x94d049bb133111eb
+	return x ^ x>>31
 }

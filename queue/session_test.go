@@ -180,8 +180,8 @@ func TestQ14_PauseMemoryEnds(t *testing.T) {
 	r, _ := h.want(Admitted, askOf("p", "o"))
 	h.finish(r, 0, 1, true)
 	h.tick(30*time.Second + PauseMemory + time.Second)
-	if len(h.s.sessions) != 0 || len(h.s.principals) != 0 {
-		t.Fatalf("%d sessions are remembered", len(h.s.sessions))
+	if h.s.sessions.count != 0 || len(h.s.principals) != 0 {
+		t.Fatalf("%d sessions are remembered", h.s.sessions.count)
 	}
 }
 
@@ -301,8 +301,8 @@ func TestQ17_PausedSessionsMakeWay(t *testing.T) {
 		h.s.Abandon(h.now, r)
 		h.check()
 	}
-	if len(h.s.sessions) != 4 {
-		t.Fatalf("%d sessions are kept", len(h.s.sessions))
+	if h.s.sessions.count != 4 {
+		t.Fatalf("%d sessions are kept", h.s.sessions.count)
 	}
 }
 

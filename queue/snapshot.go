@@ -80,7 +80,7 @@ func (s *Scheduler) Snapshot(now time.Duration) Snapshot {
 	now = s.advance(now)
 	snap := Snapshot{
 		Policy: s.policy, Draining: s.draining, Active: s.byClass[active], Waiting: s.byClass[waiting], Paused: s.paused.count,
-		Held: s.held, Counts: s.counts, RateBytesPerSecond: int64(s.model.peak),
+		Held: s.held, Counts: s.counts, Slots: s.slots(), Promises: s.promises, RateBytesPerSecond: int64(s.model.peak),
 	}
 	if s.waiting.head != nil {
 		snap.OldestWait = now - s.waiting.head.since
@@ -91,16 +91,38 @@ func (s *Scheduler) Snapshot(now time.Duration) Snapshot {
 // Moves returns the counters of what changed the order. O(1).
 func (s *Scheduler) Moves() Moves { return s.moves }
 
-// Order calls yield with the waiting sessions in their order, the one at position 1 first, until it returns false. O(n log n);
-// the scheduler must not change meanwhile.
+// Order calls yield with the waiting sessions in their order, the one at position 1 first, until it returns false. O(n log n) for
+// all of them; the scheduler must not change meanwhile.
 func (s *Scheduler) Order(yield func(Placed) bool) {
+	s.walkOrder(func(ses *session) bool {
+		return yield(Placed{
+			Key: ses.key(), Number: ses.number, Class: ses.class, Lifted: ses.lifted, SizeBytes: ses.size, Arrival: ses.arrival, Since: ses.since,
+			Protocol: ses.protocol, Held: ses.held(),
+		})
+	})
 }
 
-// Grace keeps sessions without a ticket from taking slots until that time: after a restart those who held places come first
-// (their tickets prove them). Waiting sessions keep their places meanwhile.
+// Grace keeps newcomers without a ticket from taking slots until that time: after a restart those who held places come first
+// (their tickets prove them). Everybody keeps and gets places meanwhile.
 func (s *Scheduler) Grace(until time.Duration) { s.graceUntil = until }
 
-// Shuffle gives sessions of the class that join within length from now an arrival drawn evenly from that time, from seed and their
-// key: at the opening of a window the fastest network does not decide. One shuffle a class at a time.
+// Shuffle gives newcomers of the class that come within length from now an arrival drawn evenly from that time, by seed and key:
+// at the opening of a window the fastest network does not decide. A later call for the class replaces it.
 func (s *Scheduler) Shuffle(now time.Duration, class Class, length time.Duration, seed uint64) {
+	now = s.advance(now)
+	s.shuffles[class.Index()] = shuffle{now, now + max(length, 0), seed}
+}
+
+// shuffle is a time in which arrivals are drawn.
+type shuffle struct {
+	from, until time.Duration
+	seed        uint64
+}
+
+// arrival returns the place in time of a newcomer.
+func (f *shuffle) arrival(now time.Duration, hash uint64) time.Duration {
+	if now >= f.until {
+		return now
+	}
+	return f.from + time.Duration(mix(hash^f.seed)%uint64(f.until-f.from))
 }

@@ -10,16 +10,18 @@ import (
 // another one's absent session heads the queue.
 const shareGrace = 20
 
-// Tick expires, lifts, re-marks and hands out slots. Its cost is that of what changed, and of the marks while slots are
-// free; it never sorts or walks the whole queue for its own sake.
+// Tick expires, lifts, measures and hands out slots. Its cost is that of what changed, at most 192 + n/1024 due sessions
+// a tick and the first few hundred of the order for the estimates; it never sorts or walks the whole queue.
 func (s *Scheduler) Tick(now time.Duration) {
 	now = s.advance(now)
 	s.rate.roll(now)
-	s.expire(now)
+	s.expireActive(now)
+	s.due.expire(now, expireFloor+s.sessions.count/expireShare, s.expireOne)
 	s.repair()
-	s.model.refresh(s, now)
+	s.stretch(now)
+	s.model.refresh(s, now, true)
 	all, common := s.free()
-	candidates := s.trees[Interactive].len()
+	candidates := s.lines[Interactive].count
 	if common > 0 {
 		candidates = s.waiting.count
 	}
@@ -30,28 +32,38 @@ func (s *Scheduler) Tick(now time.Duration) {
 	}
 	s.startsTick = s.counts.Started
 	s.dispatch(now)
+	s.choose(now)
 }
 
-// expire handles every session whose due time has come.
-func (s *Scheduler) expire(now time.Duration) {
-	for ses := s.due.first(); ses != nil && ses.due <= now; ses = s.due.first() {
-		switch ses.state {
-		case waiting:
-			if ses.waiters.count == 0 && ses.noShowAt <= now {
-				s.stopWaiting(now, ses, ReasonNoShow)
-				continue
-			}
-			if lifted := s.liftedClass(now, ses); lifted != ses.lifted {
-				s.unlane(ses)
-				s.enlane(ses, lifted)
-			}
-			s.plan(ses)
-		case active:
+// A tick looks at no more than this many due sessions: expireFloor and one of expireShare.
+const (
+	expireFloor = 192
+	expireShare = 1024
+)
+
+// expireActive frees the slots of sessions without responses for too long; they are few, and none may wait for others' no-shows.
+func (s *Scheduler) expireActive(now time.Duration) {
+	for i := len(s.active) - 1; i >= 0; i-- {
+		if ses := s.active[i]; ses.stay.running == 0 && ses.stay.idleAt <= now {
 			s.freeSlot(now, ses, ReasonIdle)
 			s.remember(now, ses)
-		default:
-			s.forget(ses)
 		}
+	}
+}
+
+// expireOne handles a waiting or paused session whose due time has come.
+func (s *Scheduler) expireOne(ses *session) {
+	now := s.now
+	switch ses.state {
+	case waiting:
+		if ses.held() == 0 && ses.noShowAt <= now {
+			s.stopWaiting(now, ses, ReasonNoShow)
+			return
+		}
+		s.lift(now, ses)
+		s.plan(ses)
+	case paused:
+		s.forget(ses)
 	}
 }
 
@@ -65,27 +77,35 @@ func (s *Scheduler) Configure(now time.Duration, policy Policy) error {
 	now = s.advance(now)
 	old := s.policy
 	s.policy = policy
+	s.moves.Configured++
 	relift := old.AgingEvery != policy.AgingEvery
+	rebuild := old.Strategy != policy.Strategy || relift && policy.Strategy == SmallestFirst
+	if rebuild {
+		// The orders of the old strategy cannot be changed by the rules of the new one.
+		s.reorder()
+	}
 	for ses := s.waiting.head; ses != nil; {
 		next := ses.link.next
 		switch {
 		case !policy.session(ses.size):
 			s.stopWaiting(now, ses, ReasonPolicy)
 		case relift:
-			if lifted := s.liftedClass(now, ses); lifted != ses.lifted {
-				s.unlane(ses)
-				s.enlane(ses, lifted)
-			}
+			s.lift(now, ses)
 			s.plan(ses)
 		}
 		ses = next
 	}
 	for _, ses := range s.active {
+		s.keepYielding(ses)
 		s.settleActive(ses)
 	}
-	s.repair()
+	for _, p := range s.principals {
+		s.fill(p)
+	}
+	s.extra = min(s.extra, s.elastic())
 	s.activeChanges++
-	s.model.refresh(s, now)
+	s.slotChanges++
+	s.model.refresh(s, now, true)
 	s.dispatch(now)
 	return nil
 }
@@ -103,8 +123,6 @@ func (s *Scheduler) Drain(now time.Duration) {
 	for s.paused.head != nil {
 		s.forget(s.paused.head)
 	}
-	s.repair()
-	s.mark()
 }
 
 // FreeSlot reports whether a new session of any class could start now without waiting. O(1).

@@ -1,0 +1,130 @@
+package queue
+
+import "time"
+
+// PreemptAfter is how long a session has its slot before it can be asked to give it up.
+const PreemptAfter = time.Minute
+
+// choose marks at most one active session to give its slot up to the head of the order at its next range. It is done on a tick
+// that ends without a free slot for the head.
+func (s *Scheduler) choose(now time.Duration) {
+	if !s.policy.Preempt || s.draining || s.waiting.count == 0 {
+		return
+	}
+	head := s.front(false)
+	if s.freeFor(head.class) > 0 {
+		return
+	}
+	var best *session
+	for _, ses := range s.active {
+		if now-ses.since >= PreemptAfter && ses.protocol && !ses.yielding && !s.yieldsTo(ses) && s.outranks(head, ses) &&
+			(best == nil || s.yieldsBefore(ses, best)) {
+			best = ses
+		}
+	}
+	if best != nil {
+		best.yieldTo = head
+	}
+}
+
+// yieldsTo reports whether the session was chosen already for a head that still waits.
+func (s *Scheduler) yieldsTo(ses *session) bool {
+	return ses.yieldTo != nil && ses.yieldTo.state == waiting
+}
+
+// outranks reports whether the head may have the slot of an active session: it is of a higher class, or below its principal's
+// share while the other is above it, or would end later than under equal sharing because of it.
+func (s *Scheduler) outranks(head, ses *session) bool {
+	if head.class != Interactive && ses.class == Interactive {
+		// Its slot may be one of the reserve, of no use to the head.
+		others := len(s.active) - s.byClass[active][Interactive]
+		if others >= s.slots()-s.policy.Reserve {
+			return false
+		}
+	}
+	switch {
+	case ses.class > head.class:
+		return true
+	case int(ses.principal.active) > s.policy.PerPrincipal && int(head.principal.active) < s.policy.PerPrincipal:
+		return true
+	default:
+		return s.fair.on && ses.class == head.class && ses.order > head.order && s.late(head)
+	}
+}
+
+// late reports whether a waiting session, should it wait for the next slot that opens, ends later than under equal sharing.
+func (s *Scheduler) late(head *session) bool {
+	if s.model.peak == 0 || s.model.n == 0 {
+		return false
+	}
+	opens := s.model.starts[0] + float64(head.remaining())*float64(len(s.active))/s.model.peak
+	return opens > float64(s.fair.finishesAfter(head.order))/s.model.peak
+}
+
+// yieldsBefore orders the sessions that could give way: the lowest class, then the principal most above its share, then the one
+// with the most bytes to come, which is delayed least by waiting.
+func (s *Scheduler) yieldsBefore(a, b *session) bool {
+	if a.class != b.class {
+		return a.class > b.class
+	}
+	if a.principal.active != b.principal.active && max(int(a.principal.active), int(b.principal.active)) > s.policy.PerPrincipal {
+		return a.principal.active > b.principal.active
+	}
+	if x, y := a.remaining(), b.remaining(); x != y {
+		return x > y
+	}
+	return a.number > b.number
+}
+
+// mustYield reports whether a chosen session has to give its slot up: the head still waits, and no slot freed meanwhile. Otherwise
+// the choice is void.
+func (s *Scheduler) mustYield(ses *session) bool {
+	head := ses.yieldTo
+	if head != nil && s.policy.Preempt && !s.draining && !ses.stay.leaving && head.state == waiting && s.freeFor(head.class) == 0 {
+		return true
+	}
+	ses.yieldTo, ses.yielding = nil, false
+	return false
+}
+
+// yieldAt answers the next request of a chosen session.
+func (s *Scheduler) yieldAt(now time.Duration, ses *session) (Verdict, bool) {
+	if !s.mustYield(ses) {
+		s.settleActive(ses)
+		return Verdict{}, false
+	}
+	if ses.stay.running > 0 {
+		// The slot goes with the last response.
+		ses.yielding = true
+		return Verdict{
+			Outcome: Queued, Class: ses.class, Yielded: true, Position: s.waiting.count + 1, CheckIn: rangesCheck, Arrival: ses.arrival,
+		}, true
+	}
+	s.yield(now, ses)
+	verdict := s.contact(now, ses)
+	verdict.Yielded = true
+	return verdict, true
+}
+
+// keepYielding ends the yielding of a session that need not give way any more.
+func (s *Scheduler) keepYielding(ses *session) {
+	if ses.yielding {
+		s.mustYield(ses)
+	}
+}
+
+// yield gives the slot up. The session waits anew from now on, without the age it had, and takes no slot while the head it gave
+// way to waits: asking earlier than the head it would take the slot back at once.
+func (s *Scheduler) yield(now time.Duration, ses *session) {
+	head := ses.yieldTo
+	s.freeSlot(now, ses, ReasonYielded)
+	ses.yieldTo, ses.arrival, ses.waited, ses.ticketed = head, now, 0, false
+	ses.stay.charged = nil
+	s.join(now, ses)
+	s.moves.Yielded[ses.lifted]++
+	if ses.present == nil {
+		ses.noShowAt = now + rangesCheck + rangesCheck/2 + noShowMargin
+		s.plan(ses)
+	}
+	s.dispatch(now)
+}

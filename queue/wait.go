@@ -1,0 +1,101 @@
+package queue
+
+import "time"
+
+// join starts a wait: the session takes its place by its arrival.
+func (s *Scheduler) join(now time.Duration, ses *session) {
+	ses.state, ses.since, ses.noShowAt = waiting, now, 0
+	ses.sample = promise{}
+	ses.principal.live++
+	s.byClass[waiting][ses.class]++
+	s.waiting.push(ses)
+	s.enlane(ses, s.liftedClass(now, ses))
+	s.appear(ses)
+	s.orderChanges++
+}
+
+// unwait takes a session out of everything that waiting put it into, but for the books.
+func (s *Scheduler) unwait(now time.Duration, ses *session) {
+	s.unlane(ses)
+	s.moves.Left[ses.lifted]++
+	s.leaveWait(now, ses)
+}
+
+func (s *Scheduler) leaveWait(now time.Duration, ses *session) {
+	s.vanish(ses)
+	s.waiting.remove(ses)
+	s.byClass[waiting][ses.class]--
+	s.due.clear(ses)
+	ses.waited += now - ses.since
+	s.orderChanges++
+}
+
+// plan sets when something must happen to a waiting session without a contact: its no-show unless a held request makes
+// it present, and its next lift.
+func (s *Scheduler) plan(ses *session) {
+	at := never
+	if ses.held() == 0 {
+		at = ses.noShowAt
+	}
+	if every := s.policy.AgingEvery; every > 0 && ses.lifted > Release {
+		steps := (ses.waited+s.now-ses.since)/every + 1
+		at = min(at, ses.since-ses.waited+steps*every)
+	}
+	if at == never {
+		s.due.clear(ses)
+		return
+	}
+	s.due.set(ses, at)
+}
+
+// admit turns a waiting session into an active one and charges its class and its principal.
+func (s *Scheduler) admit(now time.Duration, ses *session) {
+	s.calibration.judge(s, now, ses)
+	s.charge(int(ses.lifted))
+	s.moves.Granted[ses.lifted]++
+	s.served(ses)
+	if ses.stay == nil {
+		ses.stay = &stay{start: -1}
+	}
+	st := ses.stay
+	st.charged = ses.principal.lanes[ses.lifted]
+	st.wait = now - ses.since
+	s.leaveWait(now, ses)
+	ses.state, ses.since = active, now
+	st.bytes, st.openBytes, st.announced = 0, 0, false
+	st.activeIndex = len(s.active)
+	s.active = append(s.active, ses)
+	s.byClass[active][ses.class]++
+	ses.principal.active++
+	s.fill(ses.principal)
+	s.activeChanges++
+	s.slotChanges++
+	s.counts.Started++
+}
+
+// dispatch gives free slots to present sessions, the first in the order first.
+func (s *Scheduler) dispatch(now time.Duration) {
+	for len(s.present) > 0 && !s.draining {
+		all, common := s.free()
+		if all == 0 {
+			return
+		}
+		var (
+			best      *session
+			bestAhead int
+		)
+		for _, ses := range s.present {
+			if common == 0 && ses.class != Interactive {
+				continue
+			}
+			if ahead, _ := s.place(ses, common == 0); (best == nil || ahead < bestAhead) && s.eligible(ses) {
+				best, bestAhead = ses, ahead
+			}
+		}
+		if best == nil {
+			return
+		}
+		s.admit(now, best)
+		s.settleActive(best)
+	}
+}
