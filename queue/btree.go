@@ -18,28 +18,48 @@ func (k orderKey) before(other orderKey) bool {
 	return k.number < other.number
 }
 
+// numbered is what a tree holds: the number settles ties of turn and arrival.
+type numbered interface{ orderNumber() uint64 }
+
 // fanout is how many entries a leaf, and how many children an inner node of a tree has at most.
 const fanout = 64
 
 // tree is a B+ tree with counts and sums of bytes: insert, remove, rank and select cost O(log n) with few cache misses.
 // The zero value is empty. It is used by one goroutine at a time.
-type tree[T any] struct{ root *treeNode[T] }
+type tree[T numbered] struct{ root *treeNode[T] }
 
-type treeEntry[T any] struct {
-	key   orderKey
-	bytes int64
-	item  T
+type treeEntry[T numbered] struct {
+	turn    int64
+	arrival int64
+	bytes   int64
+	item    T
+}
+
+func (e *treeEntry[T]) key() orderKey { return orderKey{e.turn, e.arrival, e.item.orderNumber()} }
+
+func (e *treeEntry[T]) before(k *orderKey) bool {
+	if e.turn != k.turn {
+		return e.turn < k.turn
+	}
+	if e.arrival != k.arrival {
+		return e.arrival < k.arrival
+	}
+	return e.item.orderNumber() < k.number
+}
+
+func (e *treeEntry[T]) is(k *orderKey) bool {
+	return e.turn == k.turn && e.arrival == k.arrival && e.item.orderNumber() == k.number
 }
 
 // treeNode is a leaf with entries, or an inner node. Leaves are linked in order.
-type treeNode[T any] struct {
+type treeNode[T numbered] struct {
 	entries    []treeEntry[T]
 	inner      *treeInner[T]
 	prev, next *treeNode[T]
 }
 
 // treeInner holds the children in parallel arrays, so that sums over the earlier ones touch little memory.
-type treeInner[T any] struct {
+type treeInner[T numbered] struct {
 	n      int
 	counts [fanout]int32
 	sums   [fanout]int64
@@ -83,7 +103,7 @@ func (n *treeNode[T]) search(key orderKey) int {
 	low, high := 0, len(n.entries)
 	for low < high {
 		middle := (low + high) / 2
-		if n.entries[middle].key.before(key) {
+		if n.entries[middle].before(&key) {
 			low = middle + 1
 		} else {
 			high = middle
@@ -111,7 +131,7 @@ func (t *tree[T]) insert(key orderKey, bytes int64, item T) {
 	if t.root == nil {
 		t.root = &treeNode[T]{}
 	}
-	right := t.root.insert(treeEntry[T]{key, bytes, item})
+	right := t.root.insert(key, treeEntry[T]{key.turn, key.arrival, bytes, item})
 	if right == nil {
 		return
 	}
@@ -132,20 +152,20 @@ func (n *treeNode[T]) first() orderKey {
 	if n.inner != nil {
 		return n.inner.firsts[0]
 	}
-	return n.entries[0].key
+	return n.entries[0].key()
 }
 
 // insert adds the entry below n and returns the node that split off to the right, nil when none did.
-func (n *treeNode[T]) insert(e treeEntry[T]) *treeNode[T] {
+func (n *treeNode[T]) insert(key orderKey, e treeEntry[T]) *treeNode[T] {
 	in := n.inner
 	if in == nil {
-		return n.insertLeaf(e)
+		return n.insertLeaf(key, e)
 	}
-	i := in.child(e.key)
-	if e.key.before(in.firsts[i]) {
-		in.firsts[i] = e.key
+	i := in.child(key)
+	if key.before(in.firsts[i]) {
+		in.firsts[i] = key
 	}
-	split := in.kids[i].insert(e)
+	split := in.kids[i].insert(key, e)
 	if split == nil {
 		in.counts[i]++
 		in.sums[i] += e.bytes
@@ -176,8 +196,8 @@ func (n *treeNode[T]) insert(e treeEntry[T]) *treeNode[T] {
 	return &treeNode[T]{inner: right}
 }
 
-func (n *treeNode[T]) insertLeaf(e treeEntry[T]) *treeNode[T] {
-	i := n.search(e.key)
+func (n *treeNode[T]) insertLeaf(key orderKey, e treeEntry[T]) *treeNode[T] {
+	i := n.search(key)
 	if len(n.entries) < fanout {
 		n.entries = append(n.entries, treeEntry[T]{})
 		copy(n.entries[i+1:], n.entries[i:])
@@ -255,7 +275,7 @@ func (n *treeNode[T]) remove(key orderKey) (bytes int64, found bool) {
 	in := n.inner
 	if in == nil {
 		i := n.search(key)
-		if i == len(n.entries) || n.entries[i].key != key {
+		if i == len(n.entries) || !n.entries[i].is(&key) {
 			return 0, false
 		}
 		bytes = n.entries[i].bytes
@@ -320,40 +340,55 @@ func (n *treeNode[T]) unlink() {
 	}
 }
 
-// rank returns how many entries are before key and the sum of their bytes.
+// rank returns how many entries are before key and the sum of their bytes. Of the leaf where the key belongs the bytes are taken as
+// even (but exact in a tree of one leaf): they serve estimates, and reading a leaf through costs more than the rest.
 func (t *tree[T]) rank(key orderKey) (count int, bytes int64) {
 	n := t.root
 	if n == nil {
 		return 0, 0
 	}
+	if n.inner == nil {
+		i := n.search(key)
+		for j := range n.entries[:i] {
+			bytes += n.entries[j].bytes
+		}
+		return i, bytes
+	}
+	var leafBytes int64
 	for n.inner != nil {
 		i := n.inner.child(key)
 		for j := range i {
 			count += int(n.inner.counts[j])
 			bytes += n.inner.sums[j]
 		}
+		leafBytes = n.inner.sums[i]
 		n = n.inner.kids[i]
 	}
 	i := n.search(key)
-	for j := range n.entries[:i] {
-		bytes += n.entries[j].bytes
-	}
-	return count + i, bytes
+	return count + i, bytes + leafBytes/int64(len(n.entries))*int64(i)
 }
 
-// firstBytes returns the sum of the bytes of the first n entries.
+// before returns how many entries are before key.
+func (t *tree[T]) before(key orderKey) int {
+	n, _ := t.rank(key)
+	return n
+}
+
+// firstBytes returns the sum of the bytes of the first n entries; of the last leaf as rank does.
 func (t *tree[T]) firstBytes(n int) (bytes int64) {
 	at := t.root
 	if at == nil {
 		return 0
 	}
-	for at.inner != nil {
+	for in := at.inner; in != nil; in = at.inner {
 		i := 0
-		for ; i < at.inner.n-1 && n >= int(at.inner.counts[i]); i++ {
-			n -= int(at.inner.counts[i])
-			bytes += at.inner.sums[i]
+		for ; i < in.n-1 && n >= int(in.counts[i]); i++ {
+			n -= int(in.counts[i])
+			bytes += in.sums[i]
 		}
-		at = at.inner.kids[i]
+		if at = in.kids[i]; at.inner == nil {
+			return bytes + in.sums[i]/int64(in.counts[i])*int64(min(n, int(in.counts[i])))
+		}
 	}
 	for i := range at.entries[:min(n, len(at.entries))] {
 		bytes += at.entries[i].bytes
@@ -376,7 +411,7 @@ func (t *tree[T]) find(key orderKey) *treeEntry[T] {
 	for n.inner != nil {
 		n = n.inner.kids[n.inner.child(key)]
 	}
-	if i := n.search(key); i < len(n.entries) && n.entries[i].key == key {
+	if i := n.search(key); i < len(n.entries) && n.entries[i].is(&key) {
 		return &n.entries[i]
 	}
 	return nil
@@ -398,7 +433,7 @@ func (t *tree[T]) setBytes(key orderKey, bytes int64) {
 }
 
 // treeCursor walks a tree in order; the tree must not change meanwhile.
-type treeCursor[T any] struct {
+type treeCursor[T numbered] struct {
 	leaf  *treeNode[T]
 	index int
 }

@@ -267,7 +267,7 @@ func (s *Scheduler) estimate(now time.Duration, ses *session, ahead int, bytes i
 	v.EstimateKnown = true
 	v.StartsIn, v.EarliestIn, v.LatestIn = seconds(f.p50), seconds(f.p10), seconds(f.p90)+TickEvery
 	if ses.promised < 0 {
-		ses.promised = v.Waited + v.StartsIn
+		ses.promised = float32((v.Waited + v.StartsIn).Seconds())
 	}
 	ses.sample.offer(now, ses.number, start, v)
 }

@@ -22,7 +22,7 @@ func (s *Scheduler) Progress(now time.Duration, r *Response, n int64) {
 	r.session.stay.openBytes += n
 	s.rate.add(now, n)
 	if s.fair.on {
-		s.fair.deliver(n)
+		s.deliver(n)
 	}
 }
 
@@ -133,7 +133,7 @@ func (s *Scheduler) pause(now time.Duration, ses *session, reason Reason) {
 func (s *Scheduler) freeSlot(now time.Duration, ses *session, reason Reason) {
 	st := ses.stay
 	s.record(End{
-		Class: ses.class, Reason: reason, Started: true, Wait: st.wait, Promised: ses.promised,
+		Class: ses.class, Reason: reason, Started: true, Wait: st.wait, Promised: ses.promisedWait(),
 		Duration: now - ses.since, Bytes: st.bytes,
 	})
 	last := len(s.active) - 1
@@ -146,7 +146,7 @@ func (s *Scheduler) freeSlot(now time.Duration, ses *session, reason Reason) {
 	s.fill(ses.principal)
 	ses.principal.live--
 	st.bytes, st.wait, ses.promised = 0, 0, -1
-	ses.yielding, ses.yieldTo = false, nil
+	ses.yielding, st.yieldTo = false, nil
 	s.activeChanges++
 	s.slotChanges++
 }
@@ -156,7 +156,7 @@ func (s *Scheduler) stopWaiting(now time.Duration, ses *session, reason Reason) 
 	if reason == ReasonPolicy {
 		s.answerAll(ses, Verdict{Outcome: PerRequest, Class: ses.class})
 	}
-	s.record(End{Class: ses.class, Reason: reason, Wait: now - ses.since, Promised: ses.promised})
+	s.record(End{Class: ses.class, Reason: reason, Wait: now - ses.since, Promised: ses.promisedWait()})
 	s.unwait(now, ses)
 	ses.principal.live--
 	if reason == ReasonPolicy {
@@ -176,14 +176,14 @@ func (s *Scheduler) record(e End) {
 func (s *Scheduler) remember(now time.Duration, ses *session) {
 	ses.state, ses.since, ses.promised = paused, now, -1
 	if ses.stay != nil {
-		ses.stay.leaving = false
+		ses.stay.leaving, ses.stay.yieldTo = false, nil
 	}
-	ses.inHistory, ses.yieldTo = true, nil
+	ses.inHistory = true
 	s.fair.leave(ses)
 	ses.order = 0
 	s.byClass[paused][ses.class]++
 	s.paused.push(ses)
-	s.due.set(ses, now+PauseMemory)
+	s.due.set(ses, s.dueOf(ses))
 }
 
 // wakePaused lets a remembered session wait again at its old arrival.
@@ -194,7 +194,6 @@ func (s *Scheduler) wakePaused(now time.Duration, ses *session) {
 	s.counts.Rejoined++
 	s.paused.remove(ses)
 	s.byClass[paused][ses.class]--
-	s.due.clear(ses)
 	s.join(now, ses)
 	s.moves.Returned[ses.lifted]++
 }

@@ -129,6 +129,5 @@ func name(prefix string, i int) string { return fmt.Sprintf("%s%d", prefix, i) }
 
 // session returns the session of a key, nil when there is none.
 func (h *harness) session(k Key) *session {
-	ses, _ := h.s.sessions.find(&k)
-	return ses
+	return h.s.sessions.find(&k)
 }

@@ -26,7 +26,7 @@ func (s *Scheduler) checkStates() error {
 	objects := map[*object]int{}
 	for ses := range s.sessions.all {
 		key := ses.key()
-		if found, hash := s.sessions.find(&key); found != ses || hash != ses.hash {
+		if s.sessions.find(&key) != ses {
 			return fmt.Errorf("I1: session %d is filed under another key", ses.number)
 		}
 		if ses.state >= stateCount {
@@ -77,8 +77,8 @@ func (s *Scheduler) checkStates() error {
 	if total(byClass[active]) != len(s.active) || total(byClass[waiting]) != s.waiting.count || total(byClass[paused]) != s.paused.count {
 		return errors.New("I1: lists and states disagree")
 	}
-	if s.sessions.count > s.policy.QueueLimit {
-		return fmt.Errorf("I5: %d sessions exceed the limit %d", s.sessions.count, s.policy.QueueLimit)
+	if limit := max(s.policy.QueueLimit, s.lowered); s.sessions.count > limit {
+		return fmt.Errorf("I5: %d sessions exceed the limit %d", s.sessions.count, limit)
 	}
 	return nil
 }
@@ -139,29 +139,37 @@ func (s *Scheduler) checkWaiting() error {
 		inLines += n
 	}
 	for _, p := range s.principals {
-		for c, l := range p.lanes {
+		for c := range Class(Classes) {
+			l := p.lane(c)
 			if l == nil {
 				continue
 			}
-			if l.owner != p || l.count > 1 && l.many.len() != l.count || l.count <= 1 && l.many.root != nil || (l.count == 1) != (l.one != nil) {
+			if l.count > 1 && l.many.len() != int(l.count) || l.count <= 1 && l.many.root != nil || (l.count == 1) != (l.one != nil) {
 				return errors.New("I4: a lane is not what it counts")
 			}
-			for i := range l.count {
+			for i := range int(l.count) {
 				ses := l.at(i)
-				if ses.principal != p || int(ses.lifted) != c || l.index(ses.laneKey()) != i {
+				if ses.principal != p || ses.lifted != c || l.index(ses.laneKey()) != i {
 					return fmt.Errorf("I4: session %d is in a wrong lane or place", ses.number)
 				}
 				if ordered && s.lines[c].turns.find(l.turnKey(i)) == nil {
 					return fmt.Errorf("I4: session %d has no turn %d", ses.number, l.round+int64(i))
 				}
 			}
-			inLanes += l.count
+			inLanes += int(l.count)
 		}
 	}
+	members := s.fair.others.len()
 	for ses := s.waiting.head; ses != nil; ses = ses.link.next {
+		if ses.order > s.fair.v {
+			members++
+		}
 		if ses.held() > 0 {
 			present++
 		}
+	}
+	if s.fair.on && members != s.fair.n {
+		return fmt.Errorf("I1: %d sessions share the link in the virtual system, counter says %d", members, s.fair.n)
 	}
 	if inLines != s.waiting.count || inLanes != s.waiting.count || present != len(s.present) {
 		return fmt.Errorf("I4: %d sessions wait, %d in orders, %d in lanes; %d present, %d listed", s.waiting.count, inLines, inLanes, present, len(s.present))
@@ -174,7 +182,7 @@ func (s *Scheduler) checkDue() error {
 	inWheel := 0
 	for i := range s.due.slots {
 		for ses := s.due.slots[i]; ses != nil; ses = ses.wheelNext {
-			if ses.state >= stateCount || (ses.wheelSlot-1)%wheelSlots != int64(i) {
+			if ses.state >= stateCount || int(ses.wheelSlot-1)%wheelSlots != i {
 				return fmt.Errorf("I6: session %d stands in a wrong slot of the wheel", ses.number)
 			}
 			inWheel++
@@ -191,7 +199,8 @@ func (s *Scheduler) checkDue() error {
 			}
 			continue
 		}
-		if !attended && (ses.due == never || ses.wheelSlot == 0 || int64(ses.due/TickEvery) < ses.wheelSlot-1 && ses.wheelSlot-1 != s.due.cursor) {
+		due := s.dueOf(ses)
+		if !attended && (due == never || ses.wheelSlot == 0 || int64(due/TickEvery) < int64(ses.wheelSlot)-1 && int64(ses.wheelSlot)-1 != s.due.cursor) {
 			return fmt.Errorf("I6: session %d would stay for ever in state %d", ses.number, ses.state)
 		}
 	}
@@ -211,7 +220,7 @@ func (t *tree[T]) check() error {
 	n := 0
 	for ; leaf != nil; leaf = leaf.next {
 		for i := range leaf.entries {
-			if last != nil && !last.key.before(leaf.entries[i].key) {
+			if last != nil && !last.key().before(leaf.entries[i].key()) {
 				return errors.New("entries are out of order")
 			}
 			last = &leaf.entries[i]

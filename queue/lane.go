@@ -39,7 +39,7 @@ func (l *line) cursor() lineCursor { return lineCursor{l.turns.cursor(0), l.size
 func (c *lineCursor) next() *session {
 	if e := c.turns.entry(); e != nil {
 		c.turns.advance()
-		return e.item.at(int(e.key.turn - e.item.round))
+		return e.item.at(int(e.turn - e.item.round))
 	}
 	if e := c.sizes.entry(); e != nil {
 		c.sizes.advance()
@@ -59,7 +59,7 @@ func (s *Scheduler) orderKey(ses *session) orderKey {
 	if s.policy.Strategy != Ordered {
 		return ses.laneKey()
 	}
-	l := ses.principal.lanes[ses.lifted]
+	l := ses.principal.lane(ses.lifted)
 	return l.turnKey(l.index(ses.laneKey()))
 }
 
@@ -93,11 +93,7 @@ func (s *Scheduler) enlane(ses *session, class Class) {
 	c.count++
 	ses.lifted = class
 	ses.order = s.sizeOrder(ses)
-	l := ses.principal.lanes[class]
-	if l == nil {
-		l = &lane{owner: ses.principal, stale: -1}
-		ses.principal.lanes[class] = l
-	}
+	l := ses.principal.needLane(class)
 	if s.policy.Strategy != Ordered {
 		l.add(ses)
 		c.sizes.insert(ses.laneKey(), ses.size, ses)
@@ -109,8 +105,8 @@ func (s *Scheduler) enlane(ses *session, class Class) {
 	}
 	i := l.index(ses.laneKey())
 	l.add(ses)
-	c.turns.insert(l.turnKey(l.count-1), ses.size, l)
-	if i < l.count-1 {
+	c.turns.insert(l.turnKey(int(l.count)-1), ses.size, l)
+	if i < int(l.count)-1 {
 		s.stales(l, i)
 	}
 }
@@ -127,15 +123,15 @@ func (s *Scheduler) giveBack(ses *session) {
 	if l.count == 0 || s.policy.Strategy != Ordered {
 		return
 	}
-	turns := &s.lines[l.at(0).lifted].turns
-	bytes, _ := turns.remove(l.turnKey(l.count))
+	turns := &s.lines[l.class].turns
+	bytes, _ := turns.remove(l.turnKey(int(l.count)))
 	turns.insert(l.turnKey(0), bytes, l)
 	s.stales(l, 0)
 }
 
 // unlane takes a waiting session out of the order of its class.
 func (s *Scheduler) unlane(ses *session) {
-	c, l := &s.lines[ses.lifted], ses.principal.lanes[ses.lifted]
+	c, l := &s.lines[ses.lifted], ses.principal.lane(ses.lifted)
 	c.count--
 	if s.policy.Strategy != Ordered {
 		c.sizes.remove(ses.laneKey())
@@ -143,9 +139,9 @@ func (s *Scheduler) unlane(ses *session) {
 		return
 	}
 	i := l.index(ses.laneKey())
-	c.turns.remove(l.turnKey(l.count - 1))
+	c.turns.remove(l.turnKey(int(l.count) - 1))
 	l.drop(ses)
-	if i < l.count {
+	if i < int(l.count) {
 		s.stales(l, i)
 	}
 }
@@ -153,7 +149,7 @@ func (s *Scheduler) unlane(ses *session) {
 // served takes a session that gets a slot out of its lane and moves the lane's turn on. The turn that is used up is the first,
 // whichever session of the lane used it.
 func (s *Scheduler) served(ses *session) {
-	c, l := &s.lines[ses.lifted], ses.principal.lanes[ses.lifted]
+	c, l := &s.lines[ses.lifted], ses.principal.lane(ses.lifted)
 	if s.policy.Strategy != Ordered {
 		s.unlane(ses)
 		c.round = max(c.round, l.round)
@@ -178,7 +174,7 @@ func (s *Scheduler) served(ses *session) {
 // rounds that went by.
 func (s *Scheduler) shift(c *line, l *lane, by int64) {
 	n := int(min(by, int64(l.count)))
-	from := l.round + by + int64(l.count-n)
+	from := l.round + by + int64(l.count) - int64(n)
 	for i := range n {
 		bytes, _ := c.turns.remove(l.turnKey(i))
 		c.turns.insert(orderKey{from + int64(i), l.arrival, l.number}, bytes, l)
@@ -192,15 +188,15 @@ func (s *Scheduler) shift(c *line, l *lane, by int64) {
 // stales notes that the turns of a lane from index i on may carry the bytes of a neighbour. Short lanes are put right at once,
 // long ones a piece each tick: only estimates read these bytes.
 func (s *Scheduler) stales(l *lane, i int) {
-	if l.count-i <= 32 {
-		s.rebyte(l, i, l.count-i)
-		if l.stale >= i {
+	if left := int(l.count) - i; left <= 32 {
+		s.rebyte(l, i, left)
+		if int(l.stale) >= i {
 			l.stale = -1
 		}
 		return
 	}
-	if l.stale < 0 || i < l.stale {
-		l.stale = i
+	if l.stale < 0 || i < int(l.stale) {
+		l.stale = int32(i)
 	}
 	if !l.listed {
 		l.listed = true
@@ -213,7 +209,7 @@ func (s *Scheduler) rebyte(l *lane, i, n int) {
 	if n <= 0 || l.count == 0 {
 		return
 	}
-	turns := &s.lines[l.at(0).lifted].turns
+	turns := &s.lines[l.class].turns
 	if l.count == 1 {
 		turns.setBytes(l.turnKey(0), l.one.size)
 		return
@@ -231,9 +227,9 @@ func (s *Scheduler) repair() {
 	for left := budget; left > 0 && len(s.staleLanes) > 0; {
 		l := s.staleLanes[0]
 		if l.stale >= 0 && l.stale < l.count && s.policy.Strategy == Ordered {
-			n := min(left, l.count-l.stale)
-			s.rebyte(l, l.stale, n)
-			l.stale += n
+			n := min(left, int(l.count-l.stale))
+			s.rebyte(l, int(l.stale), n)
+			l.stale += int32(n)
 			left -= n
 			if l.stale < l.count {
 				break
@@ -250,7 +246,7 @@ func (s *Scheduler) reorder() {
 	all := make([]*session, 0, s.waiting.count)
 	for ses := s.waiting.head; ses != nil; ses = ses.link.next {
 		all = append(all, ses)
-		l := ses.principal.lanes[ses.lifted]
+		l := ses.principal.lane(ses.lifted)
 		l.one, l.many, l.count, l.stale = nil, tree[*session]{}, 0, -1
 	}
 	slices.SortFunc(all, func(a, b *session) int {
@@ -268,7 +264,6 @@ func (s *Scheduler) reorder() {
 		passes[c] = s.lines[c].pass
 	}
 	for _, ses := range all {
-		ses.order = 0
 		s.enlane(ses, ses.lifted)
 	}
 	for c := range s.lines {
@@ -281,7 +276,7 @@ func (s *Scheduler) liftedClass(now time.Duration, ses *session) Class {
 	if s.policy.AgingEvery == 0 || ses.class <= Release {
 		return ses.class
 	}
-	steps := (ses.waited + now - ses.since) / s.policy.AgingEvery
+	steps := (ses.waited() + now - ses.since) / s.policy.AgingEvery
 	return Class(max(int64(Release), int64(ses.class)-int64(steps)))
 }
 

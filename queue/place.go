@@ -131,19 +131,19 @@ func (s *Scheduler) passedOver(ses, head *session, onlyInteractive bool) (n int)
 		if c != own {
 			ahead := s.before(c, own, rank)
 			if within = ahead < s.lines[c].count; within && s.policy.Strategy == Ordered {
-				end = s.lines[c].turns.at(ahead).key
+				end = s.lines[c].turns.at(ahead).key()
 			} else if within {
-				end = s.lines[c].sizes.at(ahead).key
+				end = s.lines[c].sizes.at(ahead).key()
 			}
 		}
 		for _, p := range s.full {
-			l := p.lanes[c]
+			l := p.lane(Class(c))
 			if l == nil || l.count == 0 || p == head.principal {
 				continue
 			}
 			switch {
 			case !within:
-				n += l.count
+				n += int(l.count)
 			case s.policy.Strategy == Ordered:
 				n += l.turnsBefore(end)
 			default:
@@ -177,11 +177,11 @@ func (s *Scheduler) mustStandBack(ses *session) bool {
 	if s.now < s.graceUntil && !ses.ticketed && !ses.inHistory {
 		return true
 	}
-	if ses.yieldTo != nil {
-		if ses.yieldTo.state == waiting {
+	if head := ses.yieldTo(); head != nil {
+		if head.state == waiting {
 			return true
 		}
-		ses.yieldTo = nil
+		ses.stay.yieldTo = nil
 	}
 	return false
 }

@@ -23,13 +23,13 @@ func (s *Scheduler) choose(now time.Duration) {
 		}
 	}
 	if best != nil {
-		best.yieldTo = head
+		best.stay.yieldTo = head
 	}
 }
 
 // yieldsTo reports whether the session was chosen already for a head that still waits.
 func (s *Scheduler) yieldsTo(ses *session) bool {
-	return ses.yieldTo != nil && ses.yieldTo.state == waiting
+	return ses.stay.yieldTo != nil && ses.stay.yieldTo.state == waiting
 }
 
 // outranks reports whether the head may have the slot of an active session: it is of a higher class, or below its principal's
@@ -58,7 +58,7 @@ func (s *Scheduler) late(head *session) bool {
 		return false
 	}
 	opens := s.model.starts[0] + float64(head.remaining())*float64(len(s.active))/s.model.peak
-	return opens > float64(s.fair.finishesAfter(head.order))/s.model.peak
+	return opens > float64(s.finishesAfter(head.order))/s.model.peak
 }
 
 // yieldsBefore orders the sessions that could give way: the lowest class, then the principal most above its share, then the one
@@ -79,11 +79,11 @@ func (s *Scheduler) yieldsBefore(a, b *session) bool {
 // mustYield reports whether a chosen session has to give its slot up: the head still waits, and no slot freed meanwhile. Otherwise
 // the choice is void.
 func (s *Scheduler) mustYield(ses *session) bool {
-	head := ses.yieldTo
+	head := ses.stay.yieldTo
 	if head != nil && s.policy.Preempt && !s.draining && !ses.stay.leaving && head.state == waiting && s.freeFor(head.class) == 0 {
 		return true
 	}
-	ses.yieldTo, ses.yielding = nil, false
+	ses.stay.yieldTo, ses.yielding = nil, false
 	return false
 }
 
@@ -116,10 +116,11 @@ func (s *Scheduler) keepYielding(ses *session) {
 // yield gives the slot up. The session waits anew from now on, without the age it had, and takes no slot while the head it gave
 // way to waits: asking earlier than the head it would take the slot back at once.
 func (s *Scheduler) yield(now time.Duration, ses *session) {
-	head := ses.yieldTo
+	head := ses.stay.yieldTo
 	s.freeSlot(now, ses, ReasonYielded)
-	ses.yieldTo, ses.arrival, ses.waited, ses.ticketed = head, now, 0, false
-	ses.stay.charged = nil
+	s.fair.end(ses)
+	ses.arrival, ses.waitedMillis, ses.ticketed = now, 0, false
+	ses.stay.yieldTo, ses.stay.charged = head, nil
 	s.join(now, ses)
 	s.moves.Yielded[ses.lifted]++
 	if ses.present == nil {

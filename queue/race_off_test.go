@@ -6,3 +6,6 @@ const (
 	crowdSize = 65536
 	slower    = 1
 )
+
+// memorySlack is what the race detector adds to the heap.
+const memorySlack = 1

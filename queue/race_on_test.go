@@ -7,3 +7,5 @@ const (
 	crowdSize = 8192
 	slower    = 10
 )
+
+const memorySlack = 2

@@ -124,27 +124,3 @@ func TestQ6_PassingOverAFullShareStaysCheap(t *testing.T) {
 		t.Errorf("a session over its share is %v", v.Outcome)
 	}
 }
-
-func BenchmarkTick65536(b *testing.B) {
-	s, r := crowd(b, 65536, 100)
-	now := time.Second
-	s.Finish(now, r, 0, 100*mib, true)
-	for b.Loop() {
-		s.unclaimed = 0
-		s.Tick(now)
-	}
-}
-
-func BenchmarkContact65536(b *testing.B) {
-	s, _ := crowd(b, 65536, 100)
-	asks := make([]Ask, 1024)
-	for i := range asks {
-		asks[i] = askOf(name("p", i%100), name("o", i)).in(Class(i % Classes))
-	}
-	b.ReportAllocs()
-	i := 0
-	for b.Loop() {
-		s.Ask(time.Second, asks[i%len(asks)])
-		i++
-	}
-}

@@ -67,6 +67,7 @@ type Scheduler struct {
 	staleLanes []*lane
 	fair       fairShare
 
+	lowered       int                      // sessions when the policy last changed: a lowered limit holds for newcomers
 	byClass       [stateCount][Classes]int // by applied class
 	held          int
 	unclaimed     uint64 // ticks in a row that ended with a free slot, somebody waiting and nobody come
@@ -116,7 +117,7 @@ func (s *Scheduler) decide(now time.Duration, a *Ask) (*session, *Response, Verd
 	if ses == nil {
 		return nil, nil, verdict
 	}
-	if ses.state == active && ses.yieldTo != nil {
+	if ses.state == active && ses.stay.yieldTo != nil {
 		if verdict, yields := s.yieldAt(now, ses); yields {
 			return ses, nil, verdict
 		}
@@ -202,7 +203,7 @@ func (s *Scheduler) Depart(now time.Duration, w *Waiter) bool {
 	case ses.protocol:
 		s.contact(now, ses)
 	default:
-		s.record(End{Class: ses.class, Reason: ReasonCancelled, Wait: now - ses.since, Promised: ses.promised})
+		s.record(End{Class: ses.class, Reason: ReasonCancelled, Wait: now - ses.since, Promised: ses.promisedWait()})
 		s.unwait(now, ses)
 		ses.principal.live--
 		s.remember(now, ses)
@@ -235,7 +236,7 @@ func (s *Scheduler) enter(now time.Duration, a *Ask) (*session, Verdict) {
 	if a.Class >= Classes {
 		a.Class = Background
 	}
-	ses, hash := s.sessions.find(&a.Key)
+	ses := s.sessions.find(&a.Key)
 	if ses != nil && ses.state == active {
 		s.refresh(ses, a)
 		return ses, Verdict{}
@@ -256,7 +257,7 @@ func (s *Scheduler) enter(now time.Duration, a *Ask) (*session, Verdict) {
 		}
 	}
 	if ses == nil {
-		ses = s.create(now, a, hash)
+		ses = s.create(now, a)
 	} else {
 		s.refresh(ses, a)
 	}
@@ -278,7 +279,7 @@ func (s *Scheduler) room(name string) bool {
 	return true
 }
 
-func (s *Scheduler) create(now time.Duration, a *Ask, hash uint64) *session {
+func (s *Scheduler) create(now time.Duration, a *Ask) *session {
 	for s.paused.count > 0 && s.sessions.count >= s.policy.QueueLimit {
 		s.forget(s.paused.head)
 	}
@@ -296,8 +297,8 @@ func (s *Scheduler) create(now time.Duration, a *Ask, hash uint64) *session {
 	o.refs++
 	s.number++
 	ses := &session{
-		hash: hash, principal: p, object: o, client: a.Key.Client, number: s.number, class: a.Class, protocol: a.Protocol, size: a.SizeBytes,
-		arrival: now, promised: -1, due: never, ticketed: a.Ticketed,
+		principal: p, object: o, client: a.Key.Client, number: s.number, class: a.Class, protocol: a.Protocol, size: a.SizeBytes,
+		arrival: now, promised: -1, ticketed: a.Ticketed,
 	}
 	switch {
 	case a.Ticketed:
@@ -358,7 +359,7 @@ func (s *session) validate(validator string) {
 func (s *Scheduler) Leave(now time.Duration, key Key) {
 	now = s.advance(now)
 	key = key.Bounded()
-	ses, _ := s.sessions.find(&key)
+	ses := s.sessions.find(&key)
 	switch {
 	case ses == nil:
 	case ses.state == waiting:

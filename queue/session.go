@@ -16,32 +16,29 @@ const (
 	gone = stateCount // in no index any more
 )
 
-// session is one client's download of one object. It belongs to the scheduler that made it. A queue may hold a million, so what
-// only sessions with a slot need is behind stay.
+// session is one client's download of one object. It belongs to the scheduler that made it. A queue may hold a million, so it is
+// packed, and what only sessions with a slot need is behind stay. Times that need no clock of nanoseconds are float32 seconds.
 type session struct {
-	hash      uint64 // of the key
-	nextSame  *session
 	principal *principal
 	object    *object
 	client    string
 
-	number    uint64
-	size      int64
-	order     int64         // key of a size order; 0 under Ordered
-	arrival   time.Duration // place in time, kept over pauses
-	since     time.Duration // start of the current state
-	waited    time.Duration // of earlier waits that aging counts
-	noShowAt  time.Duration // waiting: when an absent client loses its place; 0 = it was not told anything yet
-	promised  time.Duration // wait the first estimate promised, -1 = none yet
-	sample    promise       // one of its answers, for the judgement of estimates
-	stay      *stay         // nil until its first slot
-	present   *presence     // nil without held requests
-	yieldTo   *session      // head of the queue that gets, or got, this one's slot
-	due       time.Duration // in the due wheel
-	wheelSlot int64         // slot + 1, 0 = in none
+	number   uint64
+	size     int64
+	order    int64         // key of a size order; 0 under Ordered
+	arrival  time.Duration // place in time, kept over pauses
+	since    time.Duration // start of the current state
+	noShowAt time.Duration // waiting: when an absent client loses its place; 0 = it was not told anything yet
+	sample   promise       // one of its answers, for the judgement of estimates
+	stay     *stay         // nil until its first slot
+	present  *presence     // nil without held requests
 
 	wheelPrev, wheelNext *session
 	link                 links // waiting or paused list
+
+	wheelSlot    int32   // slot of the due wheel + 1, 0 = in none
+	waitedMillis uint32  // of earlier waits that aging counts
+	promised     float32 // seconds of waiting that the first estimate promised, -1 = none yet
 
 	class     Class // applied class
 	lifted    Class // class it waits in, after aging
@@ -49,13 +46,38 @@ type session struct {
 	protocol  bool
 	ticketed  bool // its arrival was proved by a ticket
 	yielding  bool // active: was told to give its slot up, which its last running response will do
-	virtual   bool // it is in the virtual system of equal sharing
+	virtual   bool // it is among the others of the virtual system of equal sharing
 	inHistory bool // paused in this queue before: its arrival is an old one
+}
+
+// waited is the time of earlier waits that aging counts.
+func (s *session) waited() time.Duration { return time.Duration(s.waitedMillis) * time.Millisecond }
+
+// hasWaited adds to it; beyond 49 days it stays.
+func (s *session) hasWaited(d time.Duration) {
+	s.waitedMillis = uint32(min(int64(s.waitedMillis)+d.Milliseconds(), 1<<32-1))
+}
+
+// promisedWait is the wait that the first estimate promised, -1 without one, as End reports it.
+func (s *session) promisedWait() time.Duration {
+	if s.promised < 0 {
+		return -1
+	}
+	return seconds(float64(s.promised))
+}
+
+// yieldTo is the head of the queue that gets, or got, this one's slot; nil when there is none.
+func (s *session) yieldTo() *session {
+	if s.stay == nil {
+		return nil
+	}
+	return s.stay.yieldTo
 }
 
 // stay is what a session with a slot, or one that had it, knows.
 type stay struct {
-	charged     *lane // lane that paid a turn for the slot; the turn is given back when the session rejoins after a pause
+	yieldTo     *session // head of the queue that gets, or got, the slot
+	charged     *lane    // lane that paid a turn for the slot; the turn is given back when the session rejoins after a pause
 	validator   string
 	start       int64 // smallest offset asked apart from tail reads, -1 = only tail reads so far
 	covered     coverage
@@ -120,6 +142,8 @@ func (s *session) asked(r RangeAsk) {
 	}
 }
 
+func (s *session) orderNumber() uint64 { return s.number }
+
 // laneKey is the place of a session in its lane and, under a size order, in its class.
 func (s *session) laneKey() orderKey { return orderKey{s.order, int64(s.arrival), s.number} }
 
@@ -136,7 +160,38 @@ type principal struct {
 	live      int32 // active and waiting sessions
 	active    int32
 	fullIndex int32 // in the scheduler's list of principals at their share, -1 = not in it
-	lanes     [Classes]*lane
+	own       lane  // the first lane it needed; most principals need no other
+	more      *[Classes]lane
+}
+
+// lane returns the principal's lane in a class, nil when it never had one.
+func (p *principal) lane(class Class) *lane {
+	switch {
+	case p.own.used && p.own.class == class:
+		return &p.own
+	case p.more != nil && p.more[class].used:
+		return &p.more[class]
+	default:
+		return nil
+	}
+}
+
+// needLane returns the principal's lane in a class, made when it is the first time.
+func (p *principal) needLane(class Class) *lane {
+	l := p.lane(class)
+	switch {
+	case l != nil:
+		return l
+	case !p.own.used:
+		l = &p.own
+	default:
+		if p.more == nil {
+			p.more = new([Classes]lane)
+		}
+		l = &p.more[class]
+	}
+	l.used, l.class, l.stale = true, class, -1
+	return l
 }
 
 // lane is the waiting sessions of one principal in one class. Under Ordered the session at index i has the turn round+i, and the
@@ -146,13 +201,16 @@ type lane struct {
 	round   int64
 	arrival int64 // ring key: arrival and number of the session that made the lane non-empty
 	number  uint64
-	count   int
 	one     *session       // the only session of a lane of one
 	many    tree[*session] // the sessions of a longer one
-	owner   *principal
-	stale   int  // turns from this index on may carry the bytes of a neighbour, -1 = none
+	count   int32
+	stale   int32 // turns from this index on may carry the bytes of a neighbour, -1 = none
+	class   Class
+	used    bool
 	listed  bool // in the scheduler's list of lanes with stale bytes
 }
+
+func (l *lane) orderNumber() uint64 { return l.number }
 
 // turnKey is the key of the lane's turn for index i in the order of its class.
 func (l *lane) turnKey(i int) orderKey { return orderKey{l.round + int64(i), l.arrival, l.number} }
@@ -192,8 +250,7 @@ func (l *lane) index(key orderKey) int {
 		}
 		return 0
 	}
-	n, _ := l.many.rank(key)
-	return n
+	return l.many.before(key)
 }
 
 // at returns the session at index i.
@@ -239,64 +296,69 @@ func (l *list) remove(s *session) {
 	l.count--
 }
 
-// index finds sessions by their key. The hash is seeded by the process, so that names cannot be chosen to collide; sessions of
-// one hash are chained.
+// index finds sessions by their key. The hash is seeded by the process, so that names cannot be chosen to collide; should two
+// meet nevertheless, the later one is filed by its whole key.
 type index struct {
-	seed  maphash.Seed
-	first map[uint64]*session
-	count int
+	seed    maphash.Seed
+	byHash  map[uint64]*session
+	collide map[Key]*session
+	count   int
 }
 
-func newIndex() index { return index{seed: maphash.MakeSeed(), first: map[uint64]*session{}} }
+func newIndex() index { return index{seed: maphash.MakeSeed(), byHash: map[uint64]*session{}} }
 
 func (x *index) hash(k *Key) uint64 {
 	return mix(maphash.String(x.seed, k.Principal)^mix(maphash.String(x.seed, k.Object))) ^ maphash.String(x.seed, k.Client)
 }
 
-// find returns the session of a bounded key and its hash.
-func (x *index) find(k *Key) (*session, uint64) {
-	hash := x.hash(k)
-	for s := x.first[hash]; s != nil; s = s.nextSame {
-		if s.is(k) {
-			return s, hash
-		}
+// find returns the session of a bounded key, nil when there is none.
+func (x *index) find(k *Key) *session {
+	s := x.byHash[x.hash(k)]
+	if s != nil && s.is(k) {
+		return s
 	}
-	return nil, hash
+	if len(x.collide) == 0 {
+		return nil
+	}
+	return x.collide[*k]
 }
 
 // all calls yield with every session, in no order.
 func (x *index) all(yield func(*session) bool) {
-	for _, s := range x.first {
-		for ; s != nil; s = s.nextSame {
-			if !yield(s) {
-				return
-			}
+	for _, s := range x.byHash {
+		if !yield(s) {
+			return
+		}
+	}
+	for _, s := range x.collide {
+		if !yield(s) {
+			return
 		}
 	}
 }
 
 func (x *index) add(s *session) {
-	s.nextSame = x.first[s.hash]
-	x.first[s.hash] = s
 	x.count++
+	key := s.key()
+	hash := x.hash(&key)
+	if x.byHash[hash] == nil {
+		x.byHash[hash] = s
+		return
+	}
+	if x.collide == nil {
+		x.collide = map[Key]*session{}
+	}
+	x.collide[key] = s
 }
 
 func (x *index) remove(s *session) {
 	x.count--
-	first := x.first[s.hash]
-	if first == s {
-		if s.nextSame == nil {
-			delete(x.first, s.hash)
-		} else {
-			x.first[s.hash] = s.nextSame
-		}
-		s.nextSame = nil
+	key := s.key()
+	if hash := x.hash(&key); x.byHash[hash] == s {
+		delete(x.byHash, hash)
 		return
 	}
-	for first.nextSame != s {
-		first = first.nextSame
-	}
-	first.nextSame, s.nextSame = s.nextSame, nil
+	delete(x.collide, key)
 }
 
 // Response is one running response of a session: what Admitted grants. It belongs to the scheduler that returned it and

@@ -16,7 +16,7 @@ func (s *Scheduler) Tick(now time.Duration) {
 	now = s.advance(now)
 	s.rate.roll(now)
 	s.expireActive(now)
-	s.due.expire(now, expireFloor+s.sessions.count/expireShare, s.expireOne)
+	s.due.expire(now, expireFloor+s.sessions.count/expireShare, s.dueOf, s.expireOne)
 	s.repair()
 	s.stretch(now)
 	s.model.refresh(s, now, true)
@@ -76,7 +76,7 @@ func (s *Scheduler) Configure(now time.Duration, policy Policy) error {
 	}
 	now = s.advance(now)
 	old := s.policy
-	s.policy = policy
+	s.policy, s.lowered = policy, s.sessions.count
 	s.moves.Configured++
 	relift := old.AgingEvery != policy.AgingEvery
 	rebuild := old.Strategy != policy.Strategy || relift && policy.Strategy == SmallestFirst

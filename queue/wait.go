@@ -25,27 +25,36 @@ func (s *Scheduler) leaveWait(now time.Duration, ses *session) {
 	s.vanish(ses)
 	s.waiting.remove(ses)
 	s.byClass[waiting][ses.class]--
-	s.due.clear(ses)
-	ses.waited += now - ses.since
+	ses.hasWaited(now - ses.since)
 	s.orderChanges++
 }
 
-// plan sets when something must happen to a waiting session without a contact: its no-show unless a held request makes
-// it present, and its next lift.
+// dueOf is when something must happen to a session without a contact: its no-show unless a held request makes it present, its next
+// lift, the end of its memory; never when nothing.
+func (s *Scheduler) dueOf(ses *session) time.Duration {
+	switch ses.state {
+	case paused:
+		return ses.since + PauseMemory
+	case waiting:
+		at := never
+		if ses.held() == 0 {
+			at = ses.noShowAt
+		}
+		if every := s.policy.AgingEvery; every > 0 && ses.lifted > Release {
+			steps := time.Duration(ses.class-ses.lifted) + 1
+			at = min(at, ses.since-ses.waited()+steps*every)
+		}
+		return at
+	default:
+		return never
+	}
+}
+
+// plan puts a waiting session where the wheel comes by in time.
 func (s *Scheduler) plan(ses *session) {
-	at := never
-	if ses.held() == 0 {
-		at = ses.noShowAt
+	if at := s.dueOf(ses); at != never {
+		s.due.set(ses, at)
 	}
-	if every := s.policy.AgingEvery; every > 0 && ses.lifted > Release {
-		steps := (ses.waited+s.now-ses.since)/every + 1
-		at = min(at, ses.since-ses.waited+steps*every)
-	}
-	if at == never {
-		s.due.clear(ses)
-		return
-	}
-	s.due.set(ses, at)
 }
 
 // admit turns a waiting session into an active one and charges its class and its principal.
@@ -54,11 +63,12 @@ func (s *Scheduler) admit(now time.Duration, ses *session) {
 	s.charge(int(ses.lifted))
 	s.moves.Granted[ses.lifted]++
 	s.served(ses)
+	s.fair.begin(ses)
 	if ses.stay == nil {
 		ses.stay = &stay{start: -1}
 	}
 	st := ses.stay
-	st.charged = ses.principal.lanes[ses.lifted]
+	st.charged = ses.principal.lane(ses.lifted)
 	st.wait = now - ses.since
 	s.leaveWait(now, ses)
 	ses.state, ses.since = active, now

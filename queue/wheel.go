@@ -8,23 +8,20 @@ const wheelSlots = 2048
 
 const never = time.Duration(1<<63 - 1)
 
-// dueWheel orders sessions by the time something must happen to them without a contact: no-show, aging, idle pause, end of the
-// pause memory (a hashed timing wheel, Varghese and Lauck 1987). A session stands in a slot that is not later than its due
-// time; setting a later time moves nothing, the session is put again when its slot comes. So a contact costs O(1) and no
-// memory of others is touched.
+// dueWheel orders sessions by the time something must happen to them without a contact: no-show, aging, end of the pause memory (a
+// hashed timing wheel, Varghese and Lauck 1987). A session stands in a slot that is not later than its due time; a later
+// time moves nothing, the session is put again when its slot comes. So a contact costs O(1) and no memory of others is touched.
 type dueWheel struct {
 	slots  [wheelSlots]*session
 	cursor int64 // number of the first slot that was not emptied
 	count  int
 }
 
-// set makes s due at that time.
+// set makes sure that the wheel comes by s at that time.
 func (w *dueWheel) set(s *session, at time.Duration) {
-	s.due = at
-	slot := max(int64(at/TickEvery), w.cursor)
-	slot = min(slot, w.cursor+wheelSlots-1)
+	slot := w.slotOf(at)
 	if s.wheelSlot != 0 {
-		if s.wheelSlot-1 <= slot {
+		if int64(s.wheelSlot)-1 <= slot {
 			return
 		}
 		w.remove(s)
@@ -32,11 +29,12 @@ func (w *dueWheel) set(s *session, at time.Duration) {
 	w.push(s, slot)
 }
 
-// clear makes s never due. It may stay in its slot until that comes.
-func (w *dueWheel) clear(s *session) { s.due = never }
+func (w *dueWheel) slotOf(at time.Duration) int64 {
+	return min(max(int64(at/TickEvery), w.cursor), w.cursor+wheelSlots-1)
+}
 
 func (w *dueWheel) push(s *session, slot int64) {
-	s.wheelSlot = slot + 1
+	s.wheelSlot = int32(slot + 1)
 	head := &w.slots[slot%wheelSlots]
 	s.wheelPrev, s.wheelNext = nil, *head
 	if *head != nil {
@@ -54,7 +52,7 @@ func (w *dueWheel) remove(s *session) {
 	if s.wheelPrev != nil {
 		s.wheelPrev.wheelNext = s.wheelNext
 	} else {
-		w.slots[(s.wheelSlot-1)%wheelSlots] = s.wheelNext
+		w.slots[int64(s.wheelSlot-1)%wheelSlots] = s.wheelNext
 	}
 	if s.wheelNext != nil {
 		s.wheelNext.wheelPrev = s.wheelPrev
@@ -65,21 +63,22 @@ func (w *dueWheel) remove(s *session) {
 
 // expire hands every session that is due to handle, taken out, looking at no more than budget sessions; what is left comes with
 // the next call. handle may set times and drop the session it got, nothing else.
-func (w *dueWheel) expire(now time.Duration, budget int, handle func(*session)) {
+func (w *dueWheel) expire(now time.Duration, budget int, dueOf func(*session) time.Duration, handle func(*session)) {
 	last := int64(now / TickEvery)
 	for ; w.count > 0 && w.cursor <= last; w.cursor++ {
 		for s := w.slots[w.cursor%wheelSlots]; s != nil; {
 			following := s.wheelNext
-			slot := min(int64(s.due/TickEvery), w.cursor+wheelSlots-1)
-			if s.due <= now || slot > w.cursor { // else it is due later in this very slot
+			due := dueOf(s)
+			slot := w.slotOf(due)
+			if due <= now || slot > w.cursor { // else it is due later in this very slot
 				if budget--; budget < 0 {
 					return
 				}
 				w.remove(s)
 				switch {
-				case s.due <= now:
+				case due <= now:
 					handle(s)
-				case s.due != never:
+				case due != never:
 					w.push(s, slot)
 				}
 			}
