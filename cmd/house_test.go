@@ -38,10 +38,11 @@ var rooms = []struct {
 	may  []string
 }{
 	{"queue/admission", nil},
-	{"queue/memory", []string{"queue"}},
+	{"queue/memory", []string{"queue", "queue/replay"}},
+	{"queue/replay", []string{"queue"}},
 	{"queue/postgres", []string{"queue"}},
 	{"queue/queuetest", []string{"queue"}},
-	{"queue/sim", []string{"queue"}},
+	{"queue/sim", []string{"queue", "queue/admission"}},
 	{"queue/client", nil},
 	{"queue", nil},
 	{"bucket", nil},
@@ -65,7 +66,8 @@ var modules = map[string][]string{
 	"github.com/jackc/pgx":               {"queue/postgres", "config"},
 	"github.com/rs/zerolog":              {"proxy", "cmd"},
 	"github.com/caarlos0/env":            {"config"},
-	"github.com/goccy/go-yaml":           {"proxy", "config"},
+	"github.com/goccy/go-yaml":           {"proxy", "config", "cmd/arkvoryctl"},
+	"github.com/alecthomas/kong":         {"cmd/arkvoryctl"},
 	"github.com/VictoriaMetrics/metrics": {"proxy"},
 	"golang.org/x/sys":                   {"proxy", "cmd"},
 	"pgregory.net/rapid":                 {"queue/queuetest"},

@@ -103,6 +103,9 @@ type Config struct {
 	// DownloadStrategy says how large downloads are admitted, MaxDownloadSessions how many slots there are.
 	DownloadStrategy    Strategy `env:"ARKVORY_DOWNLOAD_STRATEGY" envDefault:"ordered"`
 	MaxDownloadSessions int      `env:"ARKVORY_MAX_DOWNLOAD_SESSIONS"`
+	// MaxDownloadSessionsElastic is how many slots there may be while the link is not full; MaxDownloadSessions switches
+	// elastic slots off.
+	MaxDownloadSessionsElastic int `env:"ARKVORY_MAX_DOWNLOAD_SESSIONS_ELASTIC"`
 	// DownloadReserve is the number of slots only interactive sessions may take; below MaxDownloadSessions.
 	DownloadReserve int `env:"ARKVORY_DOWNLOAD_RESERVE"`
 	// DownloadWeights are the shares of the classes in the free slots.
@@ -113,6 +116,8 @@ type Config struct {
 	DownloadIdle time.Duration `env:"ARKVORY_DOWNLOAD_IDLE_SECONDS" envDefault:"30"`
 	// DownloadAging is the wait that lifts a session one class; 0 switches aging off.
 	DownloadAging time.Duration `env:"ARKVORY_DOWNLOAD_AGING_MINUTES" envDefault:"15"`
+	// DownloadPreempt lets a protocol client's session give its slot up between two ranges.
+	DownloadPreempt bool `env:"ARKVORY_DOWNLOAD_PREEMPT" envDefault:"true"`
 	// DownloadRangesPerSession bounds the responses of one session, DownloadQueueLimit all sessions, active and waiting,
 	// DownloadQueuePerPrincipal those of one principal.
 	DownloadRangesPerSession  int `env:"ARKVORY_DOWNLOAD_RANGES_PER_SESSION" envDefault:"4"`
@@ -126,6 +131,9 @@ type Config struct {
 
 	// Logs.
 
+	// DecisionLog is the path of the file that takes the queue's events and decisions; empty writes none. Its directory can be
+	// written to; the file is made, or emptied, by whoever writes it.
+	DecisionLog string `env:"ARKVORY_DECISION_LOG"`
 	// LogLevel is debug, info, warn or error; LogFormat is auto, json or pretty.
 	LogLevel  string `env:"ARKVORY_LOG_LEVEL" envDefault:"info"`
 	LogFormat string `env:"ARKVORY_LOG_FORMAT" envDefault:"auto"`

@@ -131,9 +131,12 @@ var transferDefinitions = []definition{
 }
 
 var sessionDefinitions = []definition{
-	words("ARKVORY_DOWNLOAD_STRATEGY", "ordered", "ordered queues whole downloads, shared admits each request on its own.",
-		string(StrategyOrdered), string(StrategyShared)),
+	words("ARKVORY_DOWNLOAD_STRATEGY", "smallest-first", "The order in which whole downloads get slots; shared has none and admits each request on its own.",
+		string(StrategyOrdered), string(StrategySmallestFirst), string(StrategyFairSojourn), string(StrategyShared)),
 	whole("ARKVORY_MAX_DOWNLOAD_SESSIONS", 1, 1024, "16", "", "Slots: download sessions at once.").from("ARKVORY_MAX_DOWNLOADS"),
+	whole("ARKVORY_MAX_DOWNLOAD_SESSIONS_ELASTIC", 1, 1024, "64", "at least ARKVORY_MAX_DOWNLOAD_SESSIONS",
+		"Slots up to which more open, one at a time, while somebody waits and the link is not full; equal to ARKVORY_MAX_DOWNLOAD_SESSIONS: none.").
+		from("ARKVORY_MAX_DOWNLOAD_SESSIONS"),
 	whole("ARKVORY_DOWNLOAD_RESERVE", 0, 1023, "1", "below ARKVORY_MAX_DOWNLOAD_SESSIONS", "Slots only for class interactive.").
 		from("1 from four slots on, else 0"),
 	{name: "ARKVORY_DOWNLOAD_WEIGHTS", rule: "comma list of class=weight, classes interactive, release, bulk, background, each weight 1..1000",
@@ -141,6 +144,8 @@ var sessionDefinitions = []definition{
 	whole("ARKVORY_DOWNLOAD_SESSION_MIN_BYTES", 0, 1<<40, "16777216", "", "Objects above this size are sessions."),
 	whole("ARKVORY_DOWNLOAD_IDLE_SECONDS", 1, 3600, "30", "", "Pause that frees a slot; the arrival is kept for 10 minutes more."),
 	whole("ARKVORY_DOWNLOAD_AGING_MINUTES", 0, 10080, "15", "", "Wait that lifts a session one class, never above release; 0 switches it off."),
+	words("ARKVORY_DOWNLOAD_PREEMPT", "false", "Whether a protocol client's download makes way between two ranges for one of a higher class or of a principal below its share.",
+		"true", "false"),
 	whole("ARKVORY_DOWNLOAD_RANGES_PER_SESSION", 1, 64, "4", "", "Responses of one session at once."),
 	whole("ARKVORY_DOWNLOAD_QUEUE_LIMIT", 1, 1048576, "65536", "at least ARKVORY_MAX_DOWNLOAD_SESSIONS", "Sessions known at once, active and waiting."),
 	whole("ARKVORY_DOWNLOAD_QUEUE_PER_PRINCIPAL", 1, 1048576, "4096", "at most ARKVORY_DOWNLOAD_QUEUE_LIMIT", "Sessions of one principal."),
@@ -148,6 +153,8 @@ var sessionDefinitions = []definition{
 		from("ARKVORY_TRANSFER_QUEUE_TIMEOUT_MS in seconds, at most 25"),
 	whole("ARKVORY_OBJECT_CACHE_ENTRIES", 1, 1048576, "65536", "", "Objects whose size and validator are remembered."),
 	whole("ARKVORY_OBJECT_CACHE_SECONDS", 1, 86400, "600", "", "How long they are remembered."),
+	{name: "ARKVORY_DECISION_LOG", rule: "path of a file in a directory that can be written to; emptied at the start", example: "/var/log/arkvory/decisions.log",
+		meaning: "File of all events and decisions of the queue, for a replay. Names are hashed, without a key: as confidential as an access log. Unset: none.", check: checkWritable},
 	words("ARKVORY_LOG_LEVEL", "info", "Least level that is logged.", "debug", "info", "warn", "error"),
 	words("ARKVORY_LOG_FORMAT", "json", "auto is pretty on a terminal and json elsewhere.", "auto", "json", "pretty"),
 }

@@ -36,7 +36,7 @@
 //
 //	1 <= MaxUploadsPerPrincipal <= MaxUploads             1 <= MaxDownloadsPerPrincipal <= MaxDownloads
 //	TransferQueuePerPrincipal <= TransferQueueLimit       DownloadQueuePerPrincipal <= DownloadQueueLimit
-//	MaxDownloadSessions <= DownloadQueueLimit
+//	MaxDownloadSessions <= DownloadQueueLimit             MaxDownloadSessions <= MaxDownloadSessionsElastic <= 1024
 //	0 <= DownloadReserve < MaxDownloadSessions            UploadIdleTimeout <= UploadDeadline
 //	DownloadAdmissionMinBytes <= DownloadSessionMinBytes  UpstreamMaxIdle <= UpstreamMaxConnections
 //	each rate is 0 or 65536..1099511627776                DownloadHold <= 25 s
@@ -45,9 +45,14 @@
 // # Who calls it, and failure
 //
 // cmd/arkvory-sidecar calls Load once, with os.Environ, before anything else starts. The files that variables name are
-// opened to see that they can be read, and closed again; nothing is kept, written or watched. A file may of course change
+// opened to see that they can be read, and closed again, and the place of a file to write is looked at; nothing is kept, written or watched. A file may of course change
 // afterwards: its reader reports that. Load keeps no state and may be called from any goroutine. On faults it returns
 // the zero Config.
+//
+// # The record of live settings
+//
+// A [RecordStore] keeps what an operator changed while the process ran, as one revisioned [Record] that is compared and swapped. It judges
+// nothing: what the fields mean is said where they are applied (proxy/live). [MemoryRecords] is the store of a process that has no other.
 //
 // # Decisions
 //
@@ -58,6 +63,8 @@
 //   - ARKVORY_DRAIN_SECONDS is 25 by default, below the 30 s that Kubernetes grants between the signal and the kill.
 //   - ARKVORY_UPSTREAM_IDLE_TIMEOUT_SECONDS is 45, below the 60 to 75 s of common origins, so that the proxy closes an
 //     unused connection before the origin does and does not send a request into a closing one.
+//   - ARKVORY_DECISION_LOG is emptied at the start: a replay begins with an empty queue, as a process does. Two runs in one file
+//     would be no history.
 //   - Listeners that cannot both be bound are a fault, which includes a wildcard host with the same port.
 //   - A rate per principal above the rate of its direction is a warning: it limits nothing but breaks nothing.
 package config

@@ -6,8 +6,10 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 )
 
 // check judges the text of a variable. It returns the canonical text that binds into the field, or an error that says
@@ -131,6 +133,37 @@ func readFile(path string) ([]byte, error) {
 	}
 	return content, nil
 }
+
+// checkWritable judges the path of a file that this process is to write: a regular file that can be written to, or none yet in a
+// directory that takes one. Nothing is made or changed.
+func checkWritable(text string) (string, error) {
+	info, err := os.Stat(text)
+	switch {
+	case err == nil && !info.Mode().IsRegular():
+		return "", errors.New("is not a regular file")
+	case err == nil:
+		if err := syscall.Access(text, accessWrite); err != nil {
+			return "", errors.New("cannot be written to: " + plainReason(err))
+		}
+		return text, nil
+	case !errors.Is(err, fs.ErrNotExist):
+		return "", errors.New("cannot be made: " + plainReason(err))
+	}
+	folder := filepath.Dir(text)
+	if info, err = os.Stat(folder); err != nil {
+		return "", errors.New("cannot be made, its directory: " + plainReason(err))
+	}
+	if err := syscall.Access(folder, accessWrite|accessSearch); !info.IsDir() || err != nil {
+		return "", errors.New("cannot be made: its directory cannot be written to")
+	}
+	return text, nil
+}
+
+// What access(2) is asked for.
+const (
+	accessWrite  = 2
+	accessSearch = 1
+)
 
 // plainReason strips the operation and the path from a file error: the fault already shows the path.
 func plainReason(err error) string {

@@ -1,6 +1,9 @@
 package config
 
 import (
+	"errors"
+	"io/fs"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -35,13 +38,18 @@ func hostCases() []wrong {
 	}
 }
 
-func fileCases(t *testing.T) []wrong {
+// pipeOf makes a named pipe: to open one blocks.
+func pipeOf(t *testing.T) string {
 	pipe := filepath.Join(t.TempDir(), "pipe")
 	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
 		t.Fatal(err)
 	}
+	return pipe
+}
+
+func fileCases(t *testing.T) []wrong {
 	return []wrong{
-		{"/nowhere/at/all", "no such file", nil}, {t.TempDir(), "not a regular file", nil}, {pipe, "not a regular file", nil},
+		{"/nowhere/at/all", "no such file", nil}, {t.TempDir(), "not a regular file", nil}, {pipeOf(t), "not a regular file", nil},
 		{write(t, "file", "x") + "/below", "not a directory", nil},
 	}
 }
@@ -121,8 +129,12 @@ func wrongValues(t *testing.T) map[string][]wrong {
 		"ARKVORY_DOWNLOAD_BYTES_PER_SECOND":               numberCases("65535", "1099511627777", wrong{"-1", "below", nil}),
 		"ARKVORY_UPLOAD_BYTES_PER_SECOND_PER_PRINCIPAL":   numberCases("65535", "1099511627777"),
 		"ARKVORY_DOWNLOAD_BYTES_PER_SECOND_PER_PRINCIPAL": numberCases("65535", "1099511627777"),
-		"ARKVORY_DOWNLOAD_STRATEGY":                       {{"smallest-first", "none of ordered, shared", nil}, {"Ordered", "none of", nil}},
+		"ARKVORY_DOWNLOAD_STRATEGY":                       {{"fifo", "none of ordered, smallest-first, fair-sojourn, shared", nil}, {"Ordered", "none of", nil}, {"smallest first", "none of", nil}},
 		"ARKVORY_MAX_DOWNLOAD_SESSIONS":                   numberCases("0", "1025"),
+		"ARKVORY_MAX_DOWNLOAD_SESSIONS_ELASTIC": numberCases("0", "1025",
+			wrong{"15", "below ARKVORY_MAX_DOWNLOAD_SESSIONS, which is 16", nil},
+			wrong{"7", "which is 8", []string{"ARKVORY_MAX_DOWNLOAD_SESSIONS=8"}},
+			wrong{"31", "which is 32", []string{"ARKVORY_MAX_DOWNLOADS=32"}}),
 		"ARKVORY_DOWNLOAD_RESERVE": numberCases("-1", "1024",
 			wrong{"16", "not below ARKVORY_MAX_DOWNLOAD_SESSIONS, which is 16", nil},
 			wrong{"2", "which is 2", []string{"ARKVORY_MAX_DOWNLOAD_SESSIONS=2"}}),
@@ -133,6 +145,7 @@ func wrongValues(t *testing.T) map[string][]wrong {
 		"ARKVORY_DOWNLOAD_SESSION_MIN_BYTES":  numberCases("-1", "1099511627777"),
 		"ARKVORY_DOWNLOAD_IDLE_SECONDS":       numberCases("0", "3601"),
 		"ARKVORY_DOWNLOAD_AGING_MINUTES":      numberCases("-1", "10081"),
+		"ARKVORY_DOWNLOAD_PREEMPT":            {{"yes", "none of true, false", nil}, {"0", "none of", nil}, {"False", "none of", nil}},
 		"ARKVORY_DOWNLOAD_RANGES_PER_SESSION": numberCases("0", "65"),
 		"ARKVORY_DOWNLOAD_QUEUE_LIMIT": numberCases("0", "1048577",
 			wrong{"15", "below ARKVORY_MAX_DOWNLOAD_SESSIONS, which is 16", nil},
@@ -141,8 +154,10 @@ func wrongValues(t *testing.T) map[string][]wrong {
 		"ARKVORY_DOWNLOAD_HOLD_SECONDS":        numberCases("-1", "26"),
 		"ARKVORY_OBJECT_CACHE_ENTRIES":         numberCases("0", "1048577"),
 		"ARKVORY_OBJECT_CACHE_SECONDS":         numberCases("0", "86401"),
-		"ARKVORY_LOG_LEVEL":                    {{"loud", "none of", nil}, {"INFO", "none of", nil}},
-		"ARKVORY_LOG_FORMAT":                   {{"xml", "none of", nil}},
+		"ARKVORY_DECISION_LOG": {{"/nowhere/at/all", "its directory: no such file", nil}, {t.TempDir(), "not a regular file", nil},
+			{write(t, "file", "x") + "/below", "not a directory", nil}, {pipeOf(t), "not a regular file", nil}},
+		"ARKVORY_LOG_LEVEL":  {{"loud", "none of", nil}, {"INFO", "none of", nil}},
+		"ARKVORY_LOG_FORMAT": {{"xml", "none of", nil}},
 	}
 }
 
@@ -183,10 +198,10 @@ func TestL2_TheEndsOfEveryRangeAreAccepted(t *testing.T) {
 			"ARKVORY_MAX_UPLOADS=1", "ARKVORY_MAX_DOWNLOADS=1", "ARKVORY_TRANSFER_QUEUE_LIMIT=1", "ARKVORY_UPLOAD_DEADLINE_MS=1",
 			"ARKVORY_UPLOAD_BYTES_PER_SECOND=65536", "ARKVORY_DOWNLOAD_BYTES_PER_SECOND=0", "ARKVORY_DOWNLOAD_RESERVE=0",
 			"ARKVORY_DOWNLOAD_WEIGHTS=bulk=1", "ARKVORY_DOWNLOAD_SESSION_MIN_BYTES=0", "ARKVORY_DOWNLOAD_IDLE_SECONDS=1",
-			"ARKVORY_DOWNLOAD_AGING_MINUTES=0", "ARKVORY_DOWNLOAD_QUEUE_LIMIT=1", "ARKVORY_DOWNLOAD_HOLD_SECONDS=0", "ARKVORY_LISTEN=:0", "ARKVORY_ADMIN_LISTEN=:0"},
+			"ARKVORY_DOWNLOAD_AGING_MINUTES=0", "ARKVORY_DOWNLOAD_PREEMPT=false", "ARKVORY_MAX_DOWNLOAD_SESSIONS_ELASTIC=1", "ARKVORY_DOWNLOAD_QUEUE_LIMIT=1", "ARKVORY_DOWNLOAD_HOLD_SECONDS=0", "ARKVORY_LISTEN=:0", "ARKVORY_ADMIN_LISTEN=:0"},
 		{"ARKVORY_MAX_REQUESTS=65536", "ARKVORY_MAX_HEADER_BYTES=1048576", "ARKVORY_DRAIN_SECONDS=86400", "ARKVORY_MAX_UPLOADS=32", "ARKVORY_MAX_DOWNLOADS=256",
 			"ARKVORY_MAX_DOWNLOADS_PER_PRINCIPAL=256", "ARKVORY_MAX_UPLOADS_PER_PRINCIPAL=32", "ARKVORY_UPLOAD_IDLE_TIMEOUT_MS=1800000",
-			"ARKVORY_UPLOAD_DEADLINE_MS=1800000", "ARKVORY_MAX_DOWNLOAD_SESSIONS=1024", "ARKVORY_DOWNLOAD_RESERVE=1023",
+			"ARKVORY_UPLOAD_DEADLINE_MS=1800000", "ARKVORY_MAX_DOWNLOAD_SESSIONS=1024", "ARKVORY_MAX_DOWNLOAD_SESSIONS_ELASTIC=1024", "ARKVORY_DOWNLOAD_PREEMPT=true", "ARKVORY_DOWNLOAD_RESERVE=1023",
 			"ARKVORY_DOWNLOAD_WEIGHTS=interactive=1000,release=1000,bulk=1000,background=1000", "ARKVORY_DOWNLOAD_SESSION_MIN_BYTES=1099511627776",
 			"ARKVORY_DOWNLOAD_ADMISSION_MIN_BYTES=1099511627776", "ARKVORY_DOWNLOAD_BYTES_PER_SECOND=1099511627776", "ARKVORY_DOWNLOAD_IDLE_SECONDS=3600",
 			"ARKVORY_DOWNLOAD_RANGES_PER_SESSION=64", "ARKVORY_DOWNLOAD_QUEUE_LIMIT=1048576", "ARKVORY_DOWNLOAD_HOLD_SECONDS=25", "ARKVORY_LISTEN=:65535"},
@@ -236,6 +251,22 @@ func TestL2_FaultsOfVariablesThatAreNotGiven(t *testing.T) {
 	}
 }
 
+func TestL2_TheFileToWriteIsLookedAtAndNotTouched(t *testing.T) {
+	there := write(t, "decisions.log", "of the last run")
+	fresh := filepath.Join(t.TempDir(), "decisions.log")
+	for _, path := range []string{there, fresh} {
+		if c, _ := mustLoad(t, "ARKVORY_DECISION_LOG="+path); c.DecisionLog != path {
+			t.Errorf("the path became %q", c.DecisionLog)
+		}
+	}
+	if text, err := os.ReadFile(there); err != nil || string(text) != "of the last run" {
+		t.Errorf("the file that was there holds %q, %v", text, err)
+	}
+	if _, err := os.Stat(fresh); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the check made a file: %v", err)
+	}
+}
+
 func TestL2_OneMistakeIsOneFault(t *testing.T) {
 	for _, environ := range [][]string{
 		{"ARKVORY_MAX_DOWNLOADS=0", "ARKVORY_MAX_DOWNLOADS_PER_PRINCIPAL=200", "ARKVORY_DOWNLOAD_RESERVE=200"},
@@ -243,6 +274,8 @@ func TestL2_OneMistakeIsOneFault(t *testing.T) {
 		{"ARKVORY_TRUSTED_PROXIES=x", "ARKVORY_PRINCIPAL_FROM=header:X-User"},
 		{"ARKVORY_LISTEN=:x", "ARKVORY_ADMIN_LISTEN=:8080"},
 		{"ARKVORY_MAX_DOWNLOAD_SESSIONS=x", "ARKVORY_DOWNLOAD_QUEUE_LIMIT=5"},
+		{"ARKVORY_MAX_DOWNLOAD_SESSIONS=x", "ARKVORY_MAX_DOWNLOAD_SESSIONS_ELASTIC=5"},
+		{"ARKVORY_MAX_DOWNLOADS=x", "ARKVORY_MAX_DOWNLOAD_SESSIONS_ELASTIC=5"},
 	} {
 		faults := faultsOf(t, environ...)
 		if name, _, _ := strings.Cut(environ[0], "="); len(faults) != 1 || faults[0].Variable != name {

@@ -17,6 +17,7 @@ func (l *load) settle() {
 	setUnless(l, "ARKVORY_MAX_UPLOADS_PER_PRINCIPAL", &c.MaxUploadsPerPrincipal, min(4, c.MaxUploads), "ARKVORY_MAX_UPLOADS")
 	setUnless(l, "ARKVORY_MAX_DOWNLOADS_PER_PRINCIPAL", &c.MaxDownloadsPerPrincipal, min(4, c.MaxDownloads), "ARKVORY_MAX_DOWNLOADS")
 	setUnless(l, "ARKVORY_MAX_DOWNLOAD_SESSIONS", &c.MaxDownloadSessions, c.MaxDownloads, "ARKVORY_MAX_DOWNLOADS")
+	setUnless(l, "ARKVORY_MAX_DOWNLOAD_SESSIONS_ELASTIC", &c.MaxDownloadSessionsElastic, c.MaxDownloadSessions, "ARKVORY_MAX_DOWNLOAD_SESSIONS")
 	reserve := 0
 	if c.MaxDownloadSessions >= 4 {
 		reserve = 1
@@ -34,6 +35,10 @@ func (l *load) settle() {
 	atMost(l, "ARKVORY_UPSTREAM_MAX_IDLE", &c.UpstreamMaxIdle, "ARKVORY_UPSTREAM_MAX_CONNECTIONS", c.UpstreamMaxConnections)
 	if l.sound("ARKVORY_DOWNLOAD_RESERVE", "ARKVORY_MAX_DOWNLOAD_SESSIONS") && c.DownloadReserve >= c.MaxDownloadSessions {
 		l.fault("ARKVORY_DOWNLOAD_RESERVE", "is not below ARKVORY_MAX_DOWNLOAD_SESSIONS, which is "+strconv.Itoa(c.MaxDownloadSessions))
+	}
+	if l.sound("ARKVORY_MAX_DOWNLOAD_SESSIONS_ELASTIC", "ARKVORY_MAX_DOWNLOAD_SESSIONS") && c.MaxDownloadSessionsElastic < c.MaxDownloadSessions {
+		l.fault("ARKVORY_MAX_DOWNLOAD_SESSIONS_ELASTIC", "is below ARKVORY_MAX_DOWNLOAD_SESSIONS, which is "+strconv.Itoa(c.MaxDownloadSessions)+
+			": elastic slots come on top; raise the one or lower the other")
 	}
 	if l.sound("ARKVORY_DOWNLOAD_QUEUE_LIMIT", "ARKVORY_MAX_DOWNLOAD_SESSIONS") && c.DownloadQueueLimit < c.MaxDownloadSessions {
 		l.fault("ARKVORY_DOWNLOAD_QUEUE_LIMIT", "is below ARKVORY_MAX_DOWNLOAD_SESSIONS, which is "+strconv.Itoa(c.MaxDownloadSessions)+
@@ -128,8 +133,13 @@ func (l *load) settleRates() {
 	if c.DownloadBytesPerSecond > 0 && c.DownloadBytesPerSecondPerPrincipal > c.DownloadBytesPerSecond {
 		l.warn("ARKVORY_DOWNLOAD_BYTES_PER_SECOND_PER_PRINCIPAL", "is above ARKVORY_DOWNLOAD_BYTES_PER_SECOND and so limits nothing")
 	}
-	if wanted := c.MaxDownloadSessions*c.DownloadRangesPerSession + c.MaxDownloads + c.MaxUploads + c.TransferQueueLimit; c.MaxRequests < wanted {
-		l.warn("ARKVORY_MAX_REQUESTS", "is below the "+strconv.Itoa(wanted)+" requests that ARKVORY_MAX_DOWNLOAD_SESSIONS times "+
+	slots := "ARKVORY_MAX_DOWNLOAD_SESSIONS"
+	if c.MaxDownloadSessionsElastic > c.MaxDownloadSessions {
+		slots = "ARKVORY_MAX_DOWNLOAD_SESSIONS_ELASTIC"
+	}
+	most := max(c.MaxDownloadSessions, c.MaxDownloadSessionsElastic)
+	if wanted := most*c.DownloadRangesPerSession + c.MaxDownloads + c.MaxUploads + c.TransferQueueLimit; c.MaxRequests < wanted {
+		l.warn("ARKVORY_MAX_REQUESTS", "is below the "+strconv.Itoa(wanted)+" requests that "+slots+" times "+
 			"ARKVORY_DOWNLOAD_RANGES_PER_SESSION, ARKVORY_MAX_DOWNLOADS, ARKVORY_MAX_UPLOADS and ARKVORY_TRANSFER_QUEUE_LIMIT allow together")
 	}
 }

@@ -35,6 +35,10 @@ type Strategy string
 const (
 	// StrategyOrdered queues whole sessions by weighted classes, principals in turn, arrival.
 	StrategyOrdered Strategy = "ordered"
+	// StrategySmallestFirst queues them by weighted classes, smaller objects first, long waits counting like smaller sizes.
+	StrategySmallestFirst Strategy = "smallest-first"
+	// StrategyFairSojourn queues them by weighted classes and the order in which they would end if all shared the link.
+	StrategyFairSojourn Strategy = "fair-sojourn"
 	// StrategyShared admits each request on its own.
 	StrategyShared Strategy = "shared"
 )

@@ -101,7 +101,6 @@ func TestB4_AllocationsPerRelayedRequest(t *testing.T) {
 		ln := plainServer(t, append([]byte(head), make([]byte, c.body)...))
 		b := start(t, "http://"+ln.Addr().String(), func(s *Settings) {
 			s.Log = zerolog.Nop()
-			s.SessionMinBytes = 16 * mib
 			s.Policy.SessionMinBytes = 16 * mib
 		})
 		mallocs, heap := allocations(t, b.addr, "GET /object HTTP/1.1\r\nHost: store.test\r\n"+c.fields+"\r\n", len(head)+c.body, rounds)

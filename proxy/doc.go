@@ -38,6 +38,15 @@
 // A request is sent again only when a kept connection failed before any byte of the response was seen, the method is idempotent and its body (if any) is still whole in memory
 // (RFC 9110 section 9.2.2), once, on a fresh connection. Connections that were closed while idle are found out before anything is sent and cost nothing.
 //
+// # A policy that changes meanwhile
+//
+// The policy is the queue's and changes live (room live). A request reads it once, to know whether to ask the queue at all; what the queue then decides may
+// go by a newer one, so every outcome is handled whatever was read: PerRequest leaves for the admission per request, also from a hold; Queued after a look
+// by GET drops that response and waits, with what is left of the request's hold. After the first change of the strategy or the threshold the queue is asked about every response that needs
+// a place: a session of an earlier policy has its slot to its end, and its ranges go on in it.
+//
+// A protocol client's session that makes way (Q16) gets the answer of any that waits; the grants of its running responses are untouched.
+//
 // # Decision: describe by GET when free
 //
 // See download. A queue that is idle costs no extra request; a storm costs the origin one small request a new session, and polls of waiting sessions never reach it. Where HEAD is

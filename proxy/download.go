@@ -14,10 +14,10 @@ import (
 // While all slots are taken the object is described first (cache, HEAD, GET of one byte), so that a storm costs the origin one small request a new session and a poll of a
 // waiting one costs nothing. Refusals of the upstream, 304 and the like take no place.
 func (x *exchange) download() {
-	sessions := x.p.sessions()
-	if sessions && !x.mayLook() {
+	policy := x.p.queue.Policy() // once a request; what the queue decides may already go by a newer one
+	if policy.Strategy != queue.Shared && !x.mayLook() {
 		facts, known, answered := x.describe()
-		if answered || known && x.isSession(facts) && !x.claim(facts) {
+		if answered || known && isSession(&policy, facts) && !x.claim(facts) {
 			return
 		}
 	}
@@ -38,7 +38,7 @@ func (x *exchange) download() {
 			return
 		}
 		facts = object.FromResponse(&x.w.Resp)
-		if x.grant != nil || !sessions || !facts.Known || !x.isSession(facts) {
+		if x.grant != nil || !x.asksQueue(&policy, facts) {
 			if x.looks && x.p.looking.Load() > x.p.queue.FreeSlots()/2 {
 				x.rememberSmall(facts, status)
 			}
@@ -91,9 +91,15 @@ func (x *exchange) looked() {
 	}
 }
 
-// isSession reports whether an object of that size is admitted as a session.
-func (x *exchange) isSession(f object.Facts) bool {
-	return f.Known && f.SizeBytes > x.p.set.SessionMinBytes
+// isSession reports whether an object of that size is admitted as a session under a policy.
+func isSession(policy *queue.Policy, f object.Facts) bool {
+	return policy.Strategy != queue.Shared && f.Known && f.SizeBytes > policy.SessionMinBytes
+}
+
+// asksQueue reports whether the queue is asked about a response: its object is a session, or may be one of an earlier policy that still has its slot. The
+// queue answers the latter with a grant, and all else with PerRequest.
+func (x *exchange) asksQueue(policy *queue.Policy, f object.Facts) bool {
+	return isSession(policy, f) || x.p.outlived.Load() && f.Known && f.SizeBytes > x.p.set.AdmissionMinBytes
 }
 
 // relaySession relays a response of an admitted session and reports to the queue what was delivered.
@@ -248,17 +254,20 @@ func (x *exchange) rangeAsked() queue.RangeAsk {
 	return queue.RangeAsk{}
 }
 
-// claim gets the session's slot, waiting for it where the client bears that. False: the client has its answer.
+// claim gets the session's slot, waiting for it where the client bears that. False: the client has its answer. True without a grant: the policy was changed,
+// and the request needs none. A request that is held a second time, because the policy was changed twice, has what is left of the first time.
 func (x *exchange) claim(f object.Facts) bool {
 	a := x.askFor(f)
 	x.match()
-	hold := min(x.p.set.Hold, x.profile.HoldLimit)
+	hold := min(x.p.set.Hold, x.profile.HoldLimit) - x.held
 	grant, verdict := (*memory.Grant)(nil), queue.Verdict{}
 	if a.Protocol { // it is told its place at once; only a place for one more response is waited for
 		grant, verdict = x.p.queue.Admit(a)
 	}
 	if !a.Protocol || verdict.Outcome == queue.RangesBusy {
+		began := x.p.queue.Now()
 		grant, verdict = x.p.queue.Hold(a, hold, x.c.Gone())
+		x.held += x.p.queue.Now() - began
 	}
 	switch verdict.Outcome {
 	case queue.Admitted:

@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/url"
 	"strings"
+	"time"
 
 	"github.com/arkvory/sidecar/bucket"
 	"github.com/arkvory/sidecar/proxy/front"
@@ -43,6 +44,7 @@ type exchange struct {
 	stream relay.Stream
 
 	grant  *memory.Grant
+	held   time.Duration // time this request was held
 	upload *uploader
 
 	isHead  bool
@@ -78,7 +80,7 @@ func (x *exchange) begin() {
 	x.ntlm = len(auth) > 0 && connectionAuth(auth)
 	x.keep = !req.Close && (req.Minor == 1 || req.KeepAlive) && !x.c.Draining()
 	x.reason = telemetry.Unknown
-	x.sent, x.named, x.downloadID, x.classAsked, x.payer = 0, false, "", false, ""
+	x.sent, x.named, x.downloadID, x.classAsked, x.payer, x.held = 0, false, "", false, "", 0
 	x.bodyOK = !hasBody(req)
 	if x.out == nil {
 		x.out = x.p.outPool.Get().(*[outBytes]byte)[:0]

@@ -91,12 +91,13 @@ func settings(upstream string) Settings {
 	gate := admission.Settings{Capacity: 8, PerPrincipal: 8, WaitLimit: 64, WaitPerPrincipal: 64, Timeout: 10 * time.Second}
 	policy := queue.DefaultPolicy(2)
 	policy.SessionMinBytes = 256 * kib
+	policy.SessionsElastic = 0   // so that tests may change the slots alone
 	policy.IdleFor = time.Second // a session whose upstream broke keeps its slot that long
 	return Settings{
 		Upstream: u, DialTimeout: 5 * time.Second, ResponseTimeout: 30 * time.Second, UpstreamIdle: 30 * time.Second, UpstreamMaxIdle: 64,
 		UpstreamMaxOpen: 1024, MaxRequests: 1024, MaxConnections: 4096, MaxHeaderBytes: 16 * kib, HeaderTimeout: 30 * time.Second,
 		ClientIdle: 30 * time.Second, StallTimeout: 30 * time.Second, Uploads: gate, Downloads: gate, UploadIdleTimeout: 30 * time.Second,
-		UploadDeadline: 60 * time.Second, AdmissionMinBytes: 64 * kib, Policy: policy, SessionMinBytes: policy.SessionMinBytes,
+		UploadDeadline: 60 * time.Second, AdmissionMinBytes: 64 * kib, Policy: policy,
 		Hold: 20 * time.Second, HoldLimit: 256, CacheEntries: 1024, CacheLife: time.Minute, Version: "test",
 	}
 }

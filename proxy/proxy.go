@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"io"
 	"net"
 	"net/netip"
 	"net/url"
@@ -16,8 +17,10 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/arkvory/sidecar/bucket"
+	"github.com/arkvory/sidecar/config"
 	"github.com/arkvory/sidecar/proxy/front"
 	"github.com/arkvory/sidecar/proxy/identity"
+	"github.com/arkvory/sidecar/proxy/live"
 	"github.com/arkvory/sidecar/proxy/object"
 	"github.com/arkvory/sidecar/proxy/profile"
 	"github.com/arkvory/sidecar/proxy/telemetry"
@@ -25,6 +28,7 @@ import (
 	"github.com/arkvory/sidecar/queue"
 	"github.com/arkvory/sidecar/queue/admission"
 	"github.com/arkvory/sidecar/queue/memory"
+	"github.com/arkvory/sidecar/queue/replay"
 )
 
 // Settings of a Proxy. Values are taken as checked: package config is where operators' input is judged.
@@ -60,8 +64,9 @@ type Settings struct {
 	UploadTotal, UploadEach     bucket.Limit
 	DownloadTotal, DownloadEach bucket.Limit
 
-	Policy           queue.Policy
-	SessionMinBytes  int64 // Policy.SessionMinBytes
+	Policy           queue.Policy       // of the environment; the live settings change it while the proxy runs
+	Records          config.RecordStore // of the live settings; nil keeps them in memory
+	Decisions        io.Writer          // takes the queue's events and decisions; nil = nobody
 	Hold             time.Duration
 	HoldLimit        int
 	HoldPerPrincipal int // 0 = no limit of its own
@@ -71,6 +76,8 @@ type Settings struct {
 
 	Version string
 	Log     zerolog.Logger
+
+	clock func() time.Duration // of queue and gates; nil: since New. Tests move it
 }
 
 // Proxy is the whole data plane of one process behind one listener. Create it with New, feed it a listener with Serve, stop it with StartDrain and Shutdown.
@@ -95,7 +102,13 @@ type Proxy struct {
 	// largeBodies guesses from the last response that the next body is large: see relay.Conn.HeadOnly. A wrong guess costs one read.
 	largeBodies atomic.Bool
 	looking     atomic.Int64 // GETs on their way that describe an object while slots are free
-	outPool     sync.Pool
+	// outlived: the strategy or the threshold was changed live, so sessions of what is no session any more may be active.
+	outlived atomic.Bool
+	desk     *live.Desk
+	recorder *replay.Recorder // nil: no decision log
+	// undecided: that the decision log ended too early was logged.
+	undecided atomic.Bool
+	outPool   sync.Pool
 
 	mu    sync.Mutex // guards pools
 	pools map[string]*upstream.Pool
@@ -129,7 +142,10 @@ func New(set Settings) (*Proxy, error) {
 		return nil, err
 	}
 	start := time.Now()
-	clock := func() time.Duration { return time.Since(start) }
+	clock := set.clock
+	if clock == nil {
+		clock = func() time.Duration { return time.Since(start) }
+	}
 	if p.up, err = admission.New(set.Uploads, clock); err != nil {
 		return nil, err
 	}
@@ -138,10 +154,10 @@ func New(set Settings) (*Proxy, error) {
 	}
 	p.upGov = bucket.NewGovernor(set.UploadTotal, set.UploadEach, bucket.SystemClock())
 	p.downGov = bucket.NewGovernor(set.DownloadTotal, set.DownloadEach, bucket.SystemClock())
-	p.queue, err = memory.New(set.Policy, memory.Options{Clock: clock, HoldLimit: set.HoldLimit, HoldPerPrincipal: set.HoldPerPrincipal, SessionEnded: p.sessionEnded})
-	if err != nil {
+	if p.queue, err = p.newQueue(clock); err != nil {
 		return nil, err
 	}
+	p.desk = p.newDesk(time.Now)
 	wired := make(chan struct{}) // the watcher ticks from New on
 	p.front = front.New(front.Settings{
 		MaxConnections: set.MaxConnections, MaxHeaderBytes: set.MaxHeaderBytes, HeaderTimeout: set.HeaderTimeout, IdleTimeout: set.ClientIdle,
@@ -305,6 +321,7 @@ func (p *Proxy) tick(now time.Duration) {
 	if p.second.due(now, time.Second) {
 		p.logUpstream()
 		p.logEnds()
+		p.logDecisions()
 	}
 	if p.state.due(now, 10*time.Second) {
 		p.logState()
@@ -313,9 +330,6 @@ func (p *Proxy) tick(now time.Duration) {
 		p.logPanics()
 	}
 }
-
-// sessions reports whether big downloads are sessions.
-func (p *Proxy) sessions() bool { return p.set.Policy.Strategy != queue.Shared }
 
 // Serve accepts connections until Shutdown; then it returns nil.
 func (p *Proxy) Serve(ln net.Listener) error { return p.front.Serve(ln) }
@@ -335,35 +349,36 @@ func (p *Proxy) Busy() int { return int(p.inFlight.Load()) }
 // Working returns the requests in progress that were not refused at once; a drain waits for these.
 func (p *Proxy) Working() int { return int(p.working.Load()) }
 
-// hungAfter bounds the wait for goroutines that end at once unless the read of a file hangs.
+// hungAfter bounds the wait for what ends at once unless a file hangs.
 const hungAfter = 2 * time.Second
 
-// waitTicks waits for the goroutines of New, but not for ever: no mount may keep the process from stopping.
-func (p *Proxy) waitTicks() {
+// within waits for f, but not for ever: no mount may keep the process from stopping. Warning is logged when it is left behind.
+func (p *Proxy) within(warning string, f func()) {
 	ended := make(chan struct{})
-	go func() { p.ticks.Wait(); close(ended) }()
+	go func() { f(); close(ended) }()
 	t := time.NewTimer(hungAfter)
 	defer t.Stop()
 	select {
 	case <-ended:
 	case <-t.C:
-		p.log.Warn().Msg("stopping while the read of a file hangs")
+		p.log.Warn().Msg(warning)
 	}
 }
 
 // Shutdown ends the proxy: it drains, waits for running exchanges until ctx is done, then cuts them. All goroutines have ended when it returns, but for one that
-// hangs in the read of a file.
+// hangs in the read or the write of a file.
 func (p *Proxy) Shutdown(ctx context.Context) error {
 	p.StartDrain()
 	err := p.front.Shutdown(ctx)
 	p.cancel()
-	p.queue.Close()
-	p.waitTicks()
+	p.within("stopping while the decision log is not written", p.queue.Close)
+	p.within("stopping while the read of a file hangs", p.ticks.Wait) // the goroutines of New
 	p.upGov.Close()
 	p.downGov.Close()
 	p.eachPool((*upstream.Pool).Close)
 	p.logEnds()
 	p.logPanics()
+	p.logDecisions()
 	return err
 }
 

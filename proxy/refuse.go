@@ -64,6 +64,9 @@ func (x *exchange) refuseSession(v queue.Verdict) {
 	x.match()
 	r := refusal{status: x.profile.RefuseStatus, reason: telemetry.DownloadQueued, message: "this download waits in the queue", retry: wholeSeconds(v.CheckIn),
 		verdict: &v, wall: time.Now()}
+	if v.Yielded {
+		r.message = "this download made way for another one and waits in the queue"
+	}
 	switch v.Outcome {
 	case queue.LimitReached:
 		r.reason, r.message = telemetry.QueueFull, "the download queue is full"

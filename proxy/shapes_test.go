@@ -65,7 +65,7 @@ func TestP4_BodiesOfEverySizeAndPathAreExact(t *testing.T) {
 	})
 	for _, paced := range []bool{false, true} {
 		b := start(t, o.url(), func(s *Settings) {
-			s.Policy.SessionMinBytes, s.SessionMinBytes = 16*mib, 16*mib
+			s.Policy.SessionMinBytes = 16 * mib
 			if paced {
 				s.DownloadTotal = bucket.Limit{BytesPerSecond: 512 * mib}
 			}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/arkvory/sidecar/bucket"
 	"github.com/arkvory/sidecar/proxy/admin"
+	"github.com/arkvory/sidecar/proxy/live"
 	"github.com/arkvory/sidecar/proxy/telemetry"
 	"github.com/arkvory/sidecar/proxy/upstream"
 	"github.com/arkvory/sidecar/queue"
@@ -23,8 +24,9 @@ func (p *Proxy) snapshots() telemetry.Snapshots {
 		HeldRequests:     func() int { return p.queue.Snapshot().Held },
 		Sessions: func() telemetry.Sessions {
 			s := p.queue.Snapshot()
-			return telemetry.Sessions{Active: s.ActiveTotal(), Waiting: [telemetry.ClassCount]int(s.Waiting), OldestWaitSeconds: s.OldestWait.Seconds(),
-				TickSeconds: s.TickDuration.Seconds()}
+			return telemetry.Sessions{Slots: s.Slots, Elastic: elastic(s), Active: s.ActiveTotal(), Waiting: [telemetry.ClassCount]int(s.Waiting),
+				OldestWaitSeconds: s.OldestWait.Seconds(), PromisesJudged: s.Promises.Judged, PromisesWithin: s.Promises.Within,
+				PromisesHeld: s.Promises.Held, TickSeconds: s.TickDuration.Seconds()}
 		},
 		Admission: func(d telemetry.Direction) telemetry.Admission {
 			s := p.gate(d).Snapshot()
@@ -87,15 +89,17 @@ func (p *Proxy) Sources(start time.Time) admin.Sources {
 			return admin.Connections{Open: p.front.Open(), Limit: p.set.MaxConnections}
 		},
 		Files: func() admin.Files {
-			return admin.Files{Principals: admin.File{Problem: p.ids.Problem()}, Clients: admin.File{Problem: p.clients.Problem()}}
+			return admin.Files{Principals: admin.File{Problem: p.ids.Problem()}, Clients: admin.File{Problem: p.clients.Problem()},
+				DecisionLog: admin.File{Problem: p.decisionProblem()}}
 		},
 		Pool: func() admin.Pool {
 			t := p.metrics.Totals()
 			idle, busy := p.upstreamConnections()
 			return admin.Pool{Idle: idle, Busy: busy, Dials: t.Dials, Reused: t.Reused, Discarded: t.Discarded, Retries: t.Retries, Generation: 1}
 		},
-		Relay:   func() map[string]uint64 { return p.metrics.Totals().Relay },
-		Metrics: p.metrics,
+		Settings: p.desk,
+		Relay:    func() map[string]uint64 { return p.metrics.Totals().Relay },
+		Metrics:  p.metrics,
 	}
 }
 
@@ -116,16 +120,22 @@ func (p *Proxy) sessionsDocument() admin.Sessions {
 	s := p.queue.Snapshot()
 	c, pol := s.Counts, s.Policy
 	return admin.Sessions{
+		Strategy: pol.Strategy.String(), Admission: live.Admission(pol), Slots: s.Slots, Elastic: elastic(s),
 		Active: s.ActiveTotal(), Waiting: byClass(s.Waiting), Held: s.Held, OldestWaitSeconds: s.OldestWait.Seconds(),
 		Started: c.Started, Refused: c.Refused, Completed: c.Ended[queue.ReasonCompleted], Idle: c.Ended[queue.ReasonIdle],
-		NoShow: c.Ended[queue.ReasonNoShow], Cancelled: c.Ended[queue.ReasonCancelled],
+		NoShow: c.Ended[queue.ReasonNoShow], Cancelled: c.Ended[queue.ReasonCancelled], Yielded: c.Ended[queue.ReasonYielded],
+		Promises: admin.NewPromises(s.Promises.Judged, s.Promises.Within, s.Promises.Held),
 		Settings: admin.SessionSettings{
+			Revision: p.desk.Current().Revision, Preempt: pol.Preempt, SessionsElastic: max(pol.SessionsElastic, pol.Sessions),
 			Strategy: pol.Strategy.String(), Sessions: pol.Sessions, Reserve: pol.Reserve, PerPrincipal: pol.PerPrincipal, Weights: byClass(pol.Weights),
 			SessionMinBytes: pol.SessionMinBytes, IdleSeconds: pol.IdleFor.Seconds(), AgingMinutes: pol.AgingEvery.Minutes(),
 			RangesPerSession: pol.RangesPerSession, QueueLimit: pol.QueueLimit, QueuePerPrincipal: pol.QueuePerPrincipal, HoldSeconds: p.set.Hold.Seconds(),
 		},
 	}
 }
+
+// elastic is how many of the slots in force are open for now only.
+func elastic(s queue.Snapshot) int { return max(0, s.Slots-s.Policy.Sessions) }
 
 func byClass(n [queue.Classes]int) admin.ByClass {
 	return admin.ByClass{Interactive: n[queue.Interactive], Release: n[queue.Release], Bulk: n[queue.Bulk], Background: n[queue.Background]}
@@ -138,6 +148,7 @@ var endEvents = [queue.Reasons]telemetry.SessionEvent{
 	queue.ReasonCancelled: telemetry.EventCancelled,
 	queue.ReasonDrained:   telemetry.EventCancelled,
 	queue.ReasonPolicy:    telemetry.EventCancelled,
+	queue.ReasonYielded:   telemetry.EventYielded,
 }
 
 // endNames are the reasons of ended sessions in logs: the words of the metrics, and two of their own for what the metrics count as cancelled.

@@ -73,8 +73,10 @@ func TestQ8_RateIsThePeakSecondOfTheLastMinute(t *testing.T) {
 		if i == 3 {
 			bytes = 900
 		}
-		m.add(time.Duration(i)*time.Second+500*time.Millisecond, bytes/2)
-		m.add(time.Duration(i+1)*time.Second, bytes/2)
+		m.add(bytes / 2)
+		m.roll(time.Duration(i)*time.Second + 500*time.Millisecond)
+		m.add(bytes / 2)
+		m.roll(time.Duration(i+1) * time.Second)
 	}
 	if peak, mean := m.measured(10 * time.Second); peak != 900 || mean != 180 {
 		t.Fatalf("peak %v, mean %v", peak, mean)
@@ -83,7 +85,8 @@ func TestQ8_RateIsThePeakSecondOfTheLastMinute(t *testing.T) {
 		t.Fatalf("an old peak stays: %v", peak)
 	}
 	// A tick that is late by a factor of ten is no peak.
-	m.add(20*time.Second, 1000)
+	m.add(1000)
+	m.roll(20 * time.Second)
 	if peak, _ := m.measured(79 * time.Second); peak != 100 {
 		t.Fatalf("a late tick made the peak %v", peak)
 	}

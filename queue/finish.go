@@ -20,7 +20,7 @@ func (s *Scheduler) Progress(now time.Duration, r *Response, n int64) {
 	r.bytes += n
 	r.session.stay.bytes += n
 	r.session.stay.openBytes += n
-	s.rate.add(now, n)
+	s.rate.add(n)
 	if s.fair.on {
 		s.deliver(n)
 	}

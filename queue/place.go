@@ -177,13 +177,7 @@ func (s *Scheduler) mustStandBack(ses *session) bool {
 	if s.now < s.graceUntil && !ses.ticketed && !ses.inHistory {
 		return true
 	}
-	if head := ses.yieldTo(); head != nil {
-		if head.state == waiting {
-			return true
-		}
-		ses.stay.yieldTo = nil
-	}
-	return false
+	return ses.yieldTo() != nil
 }
 
 // marked reports whether a waiting session is near enough to the front of the order to take one of the free slots.

@@ -17,19 +17,14 @@ func (s *Scheduler) choose(now time.Duration) {
 	}
 	var best *session
 	for _, ses := range s.active {
-		if now-ses.since >= PreemptAfter && ses.protocol && !ses.yielding && !s.yieldsTo(ses) && s.outranks(head, ses) &&
+		if now-ses.since >= PreemptAfter && ses.protocol && !ses.yielding && ses.yieldTo() == nil && s.outranks(head, ses) &&
 			(best == nil || s.yieldsBefore(ses, best)) {
 			best = ses
 		}
 	}
 	if best != nil {
-		best.stay.yieldTo = head
+		best.stay.yieldTo, best.stay.yieldSince = head, head.since
 	}
-}
-
-// yieldsTo reports whether the session was chosen already for a head that still waits.
-func (s *Scheduler) yieldsTo(ses *session) bool {
-	return ses.stay.yieldTo != nil && ses.stay.yieldTo.state == waiting
 }
 
 // outranks reports whether the head may have the slot of an active session: it is of a higher class, or below its principal's
@@ -79,8 +74,8 @@ func (s *Scheduler) yieldsBefore(a, b *session) bool {
 // mustYield reports whether a chosen session has to give its slot up: the head still waits, and no slot freed meanwhile. Otherwise
 // the choice is void.
 func (s *Scheduler) mustYield(ses *session) bool {
-	head := ses.stay.yieldTo
-	if head != nil && s.policy.Preempt && !s.draining && !ses.stay.leaving && head.state == waiting && s.freeFor(head.class) == 0 {
+	head := ses.yieldTo()
+	if head != nil && s.policy.Preempt && !s.draining && !ses.stay.leaving && s.freeFor(head.class) == 0 {
 		return true
 	}
 	ses.stay.yieldTo, ses.yielding = nil, false
@@ -116,11 +111,11 @@ func (s *Scheduler) keepYielding(ses *session) {
 // yield gives the slot up. The session waits anew from now on, without the age it had, and takes no slot while the head it gave
 // way to waits: asking earlier than the head it would take the slot back at once.
 func (s *Scheduler) yield(now time.Duration, ses *session) {
-	head := ses.stay.yieldTo
+	head, since := ses.stay.yieldTo, ses.stay.yieldSince
 	s.freeSlot(now, ses, ReasonYielded)
 	s.fair.end(ses)
 	ses.arrival, ses.waitedMillis, ses.ticketed = now, 0, false
-	ses.stay.yieldTo, ses.stay.charged = head, nil
+	ses.stay.yieldTo, ses.stay.yieldSince, ses.stay.charged = head, since, nil
 	s.join(now, ses)
 	s.moves.Yielded[ses.lifted]++
 	if ses.present == nil {

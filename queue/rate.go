@@ -11,8 +11,9 @@ const rateSamples = 60
 // capacityHalf is the time in which the remembered capacity of the link halves unless it is reached again.
 const capacityHalf = time.Hour
 
-// rateMeter measures delivered bytes per second. A sample is closed by the first event at least a second after its
-// start and divided by its real length, so a late tick makes no false peak.
+// rateMeter measures delivered bytes per second. A sample is closed by the first tick at least a second after its start and
+// divided by its real length, so a late tick makes no false peak. Only ticks close samples: the bytes of all responses are
+// collected just before, so that each sample holds what was delivered in its time and nothing of its neighbours.
 type rateMeter struct {
 	since    time.Duration // start of the open sample
 	bytes    int64
@@ -27,10 +28,7 @@ type rateSample struct {
 	bytesPerSecond int64
 }
 
-func (m *rateMeter) add(now time.Duration, bytes int64) {
-	m.bytes += bytes
-	m.roll(now)
-}
+func (m *rateMeter) add(bytes int64) { m.bytes += bytes }
 
 func (m *rateMeter) roll(now time.Duration) {
 	length := now - m.since

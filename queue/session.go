@@ -66,18 +66,23 @@ func (s *session) promisedWait() time.Duration {
 	return seconds(float64(s.promised))
 }
 
-// yieldTo is the head of the queue that gets, or got, this one's slot; nil when there is none.
+// yieldTo is the head of the queue that gets, or got, this one's slot; nil when there is none, or it has ended the wait in which
+// it was given way to. Only that wait counts: two that gave way to each other in turn would otherwise wait for each other.
 func (s *session) yieldTo() *session {
-	if s.stay == nil {
+	if s.stay == nil || s.stay.yieldTo == nil {
 		return nil
+	}
+	if head := s.stay.yieldTo; head.state != waiting || head.since != s.stay.yieldSince {
+		s.stay.yieldTo = nil
 	}
 	return s.stay.yieldTo
 }
 
 // stay is what a session with a slot, or one that had it, knows.
 type stay struct {
-	yieldTo     *session // head of the queue that gets, or got, the slot
-	charged     *lane    // lane that paid a turn for the slot; the turn is given back when the session rejoins after a pause
+	yieldTo     *session      // head of the queue that gets, or got, the slot
+	yieldSince  time.Duration // start of the wait of that head: another wait of it is another matter
+	charged     *lane         // lane that paid a turn for the slot; the turn is given back when the session rejoins after a pause
 	validator   string
 	start       int64 // smallest offset asked apart from tail reads, -1 = only tail reads so far
 	covered     coverage

@@ -138,6 +138,16 @@ func serve(cfg config.Config, log zerolog.Logger) error {
 		return err
 	}
 	set.Version = version
+	decisions, closeDecisions, err := openDecisions(cfg.DecisionLog)
+	if err != nil {
+		return err
+	}
+	set.Decisions = decisions
+	defer func() {
+		if err := closeDecisions(); err != nil {
+			log.Error().Err(err).Str("variable", "ARKVORY_DECISION_LOG").Msg("the end of the decision log may be lost")
+		}
+	}()
 	p, err := proxy.New(set)
 	if err != nil {
 		return err

@@ -47,9 +47,9 @@ func settings(cfg config.Config, log zerolog.Logger) (proxy.Settings, func() fun
 			Weights:      [queue.Classes]int{w.Interactive, w.Release, w.Bulk, w.Background}, SessionMinBytes: cfg.DownloadSessionMinBytes,
 			IdleFor: cfg.DownloadIdle, AgingEvery: cfg.DownloadAging, RangesPerSession: cfg.DownloadRangesPerSession,
 			QueueLimit: cfg.DownloadQueueLimit, QueuePerPrincipal: cfg.DownloadQueuePerPrincipal,
-			BandBytesPerSecond: cfg.DownloadBytesPerSecond,
+			Preempt: cfg.DownloadPreempt, SessionsElastic: cfg.MaxDownloadSessionsElastic, BandBytesPerSecond: cfg.DownloadBytesPerSecond,
 		},
-		SessionMinBytes: cfg.DownloadSessionMinBytes, Hold: cfg.DownloadHold, HoldLimit: cfg.TransferQueueLimit, HoldPerPrincipal: max(cfg.TransferQueuePerPrincipal, cfg.TransferQueueLimit/2),
+		Hold: cfg.DownloadHold, HoldLimit: cfg.TransferQueueLimit, HoldPerPrincipal: max(cfg.TransferQueuePerPrincipal, cfg.TransferQueueLimit/2),
 		CacheEntries: cfg.ObjectCacheEntries, CacheLife: cfg.ObjectCacheLife, Log: log,
 	}
 	none := func() func() { return func() {} }

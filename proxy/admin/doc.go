@@ -1,4 +1,5 @@
-// Package admin is the listener on which operators and orchestrators look at the proxy: health, readiness, metrics, profiles.
+// Package admin is the listener on which operators and orchestrators look at the proxy and change its live settings: health, readiness,
+// metrics, profiles, settings.
 //
 // # Purpose
 //
@@ -6,6 +7,7 @@
 //	GET /health/ready     200 or 503: may new traffic be sent here
 //	GET /metrics          Prometheus text
 //	GET /debug/pprof/*    Go profiles
+//	GET, PUT /api/v1/system/downloads/settings    live settings of the download queue ([LiveSettings])
 //
 // HEAD is answered as GET without the body. Everything else is a JSON 404 or 405.
 //
@@ -17,7 +19,7 @@
 // literal, since a page that rebinds its own name to 127.0.0.1 in somebody's browser has a loopback address as well.
 //
 // Readiness shows its status to everybody, since a kubelet or a balancer has no credentials, and the aggregates ([Document]) to trusted
-// callers. Metrics and profiles are for trusted callers only. Requests that a browser sends for another site (Sec-Fetch-Site
+// callers. Metrics, profiles and settings are for trusted callers only. Requests that a browser sends for another site (Sec-Fetch-Site
 // cross-site or same-site, or an Origin that is not this Host) are refused on every path.
 //
 // # Readiness
@@ -25,6 +27,13 @@
 // Not ready while the process drains and before the upstream is known: 503 with the reason. A full queue is normal work and stays
 // ready: taking a proxy out of service because clients wait would move the waiting to another one and lose their places. Readiness asks
 // nobody but the sources and never waits for the queue.
+//
+// # Changing settings
+//
+// PUT takes {"expectedRevision": N, "overrides": {...}} as application/json; a page of another site cannot send that type without a
+// preflight, which is not answered. A wrong field is a 400 {error, field, rule, example} (with all faults in faults), another revision than the
+// current one a 409 revision_mismatch with the current one. What a change means is the desk's to say (proxy/live); this room tells it who asks:
+// "token", or the loopback address.
 //
 // The document holds numbers and settings only: no ids, paths, host names or tokens. Counters are per process. Byte totals are decimal
 // strings, because JSON numbers lose digits above 2^53.

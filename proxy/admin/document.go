@@ -26,6 +26,8 @@ type Sources struct {
 	Files func() Files
 	// Pool sums the upstream connections over all endpoints.
 	Pool func() Pool
+	// Settings is the desk of the live settings; nil: there is none, and its path does not exist.
+	Settings LiveSettings
 	// Relay returns payload bytes moved, by mechanism.
 	Relay func() map[string]uint64
 	// Metrics writes the Prometheus page.
@@ -94,19 +96,46 @@ type Bandwidth struct {
 	GrantedBytes               DecimalText `json:"grantedBytes"`
 }
 
-// Sessions is the download queue. Held counts requests of plain clients that wait inside the proxy; from Started on, totals.
+// Sessions is the download queue. Admission is "sessions", or "per-request" while the strategy is shared. Slots are those in force, Elastic how
+// many of them are open for now only. Held counts requests of plain clients that wait inside the proxy; from Started on, totals.
 type Sessions struct {
 	Active            int             `json:"active"`
 	Waiting           ByClass         `json:"waiting"`
 	Held              int             `json:"held"`
 	OldestWaitSeconds float64         `json:"oldestWaitSeconds"`
+	Strategy          string          `json:"strategy"`
+	Admission         string          `json:"admission"`
+	Slots             int             `json:"slots"`
+	Elastic           int             `json:"elastic"`
 	Started           uint64          `json:"started"`
 	Completed         uint64          `json:"completed"`
 	Idle              uint64          `json:"idle"`
 	NoShow            uint64          `json:"noShow"`
 	Refused           uint64          `json:"refused"`
 	Cancelled         uint64          `json:"cancelled"`
+	Yielded           uint64          `json:"yielded"`
+	Promises          Promises        `json:"promises"`
 	Settings          SessionSettings `json:"settings"`
+}
+
+// Promises say how good the promised starts were. Of every session that got its slot one answer is judged: Within, its start came within a
+// tenth of the promised wait or a minute; Held, it came no later than the told latest start. The shares are null while nothing is judged.
+type Promises struct {
+	Judged      uint64   `json:"judged"`
+	Within      uint64   `json:"within"`
+	Held        uint64   `json:"held"`
+	WithinShare *float64 `json:"withinShare"`
+	HeldShare   *float64 `json:"heldShare"`
+}
+
+// NewPromises computes the shares.
+func NewPromises(judged, within, held uint64) Promises {
+	p := Promises{Judged: judged, Within: within, Held: held}
+	if judged > 0 {
+		w, h := float64(within)/float64(judged), float64(held)/float64(judged)
+		p.WithinShare, p.HeldShare = &w, &h
+	}
+	return p
 }
 
 // ByClass is one number for each class.
@@ -117,8 +146,9 @@ type ByClass struct {
 	Background  int `json:"background"`
 }
 
-// SessionSettings are the effective settings of the queue.
+// SessionSettings are the effective settings of the queue; Revision is that of the live settings, 0 while nobody changed any.
 type SessionSettings struct {
+	Revision          int64   `json:"revision"`
 	Strategy          string  `json:"strategy"`
 	Sessions          int     `json:"sessions"`
 	Reserve           int     `json:"reserve"`
@@ -127,6 +157,8 @@ type SessionSettings struct {
 	SessionMinBytes   int64   `json:"sessionMinBytes"`
 	IdleSeconds       float64 `json:"idleSeconds"`
 	AgingMinutes      float64 `json:"agingMinutes"`
+	Preempt           bool    `json:"preempt"`
+	SessionsElastic   int     `json:"sessionsElastic"`
 	RangesPerSession  int     `json:"rangesPerSession"`
 	QueueLimit        int     `json:"queueLimit"`
 	QueuePerPrincipal int     `json:"queuePerPrincipal"`
@@ -145,13 +177,14 @@ type Connections struct {
 	Limit int `json:"limit"`
 }
 
-// Files are the files that are read again while the process runs.
+// Files are the files that are read again while the process runs, and the decision log that is written.
 type Files struct {
-	Principals File `json:"principals"`
-	Clients    File `json:"clients"`
+	Principals  File `json:"principals"`
+	Clients     File `json:"clients"`
+	DecisionLog File `json:"decisionLog"`
 }
 
-// File is one of them. Problem says why it cannot be used as it stands, with its variable and lines and without its values; the last good
+// File is one of them. Problem of the decision log is why its writing ended. That of the others says why it cannot be used as it stands, with its variable and lines and without its values; the last good
 // one is in force meanwhile. It is empty when the file is in force, or none is set.
 type File struct {
 	Problem string `json:"problem"`

@@ -56,19 +56,30 @@ type Server struct {
 	listener net.Listener
 }
 
-// route is one path: trusted says that the caller must be.
+// route is one path: trusted says that the caller must be, put that it takes PUT beside GET and HEAD.
 type route struct {
-	trusted bool
-	answer  func(*Server, *fasthttp.RequestCtx)
+	trusted, put bool
+	answer       func(*Server, *fasthttp.RequestCtx)
+}
+
+// methods are the values of Allow, and what stands in the refusal of another method.
+func (r route) methods() string {
+	if r.put {
+		return "GET, HEAD, PUT"
+	}
+	return "GET, HEAD"
 }
 
 // New returns a server that shows the sources; nothing runs before Serve.
 func New(o Settings, src Sources) *Server {
 	s := &Server{guard: newGuard(o.Token), settings: o, sources: src}
 	s.routes = map[string]route{
-		"/health/live":  {false, (*Server).live},
-		"/health/ready": {false, (*Server).ready},
-		"/metrics":      {true, (*Server).metrics},
+		"/health/live":  {answer: (*Server).live},
+		"/health/ready": {answer: (*Server).ready},
+		"/metrics":      {trusted: true, answer: (*Server).metrics},
+	}
+	if src.Settings != nil {
+		s.routes[SettingsPath] = route{trusted: true, put: true, answer: (*Server).liveSettings}
 	}
 	s.http = fasthttp.Server{
 		Handler:               s.handle,
@@ -146,10 +157,10 @@ func (s *Server) handle(ctx *fasthttp.RequestCtx) {
 	case crossSite(ctx):
 		refuse(ctx, telemetry.CrossSite, "requests on behalf of another site are not answered")
 	case !known:
-		refuse(ctx, telemetry.NotFound, "there are /health/live, /health/ready, /metrics and /debug/pprof/")
-	case !ctx.IsGet() && !ctx.IsHead():
-		h.Set(fasthttp.HeaderAllow, "GET, HEAD")
-		refuse(ctx, telemetry.MethodNotAllowed, "only GET and HEAD are answered here")
+		refuse(ctx, telemetry.NotFound, "there are /health/live, /health/ready, /metrics, /debug/pprof/ and "+SettingsPath)
+	case !ctx.IsGet() && !ctx.IsHead() && !(ctx.IsPut() && r.put):
+		h.Set(fasthttp.HeaderAllow, r.methods())
+		refuse(ctx, telemetry.MethodNotAllowed, "only "+r.methods()+" are answered here")
 	case r.trusted && !s.guard.trusted(ctx):
 		h.Set(fasthttp.HeaderWWWAuthenticate, `Bearer realm="arkvory"`)
 		refuse(ctx, telemetry.Unauthorized, "send Authorization: Bearer with ARKVORY_ADMIN_TOKEN, or ask from loopback")
@@ -160,7 +171,7 @@ func (s *Server) handle(ctx *fasthttp.RequestCtx) {
 
 func (s *Server) route(path string) (route, bool) {
 	if strings.HasPrefix(path, "/debug/pprof/") {
-		return route{true, (*Server).profile}, true
+		return route{trusted: true, answer: (*Server).profile}, true
 	}
 	r, known := s.routes[path]
 	return r, known

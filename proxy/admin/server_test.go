@@ -31,18 +31,20 @@ func fullSources() Sources {
 	return Sources{
 		Uptime: func() time.Duration { return 90*time.Second + 700*time.Millisecond }, Uploads: transfers, Downloads: transfers,
 		Sessions: func() Sessions {
-			return Sessions{Active: 16, Waiting: ByClass{1, 2, 3, 4}, Held: 5, OldestWaitSeconds: 61.5, Started: 100, Completed: 80,
-				Idle: 2, NoShow: 3, Refused: 4, Cancelled: 5, Settings: SessionSettings{Strategy: "ordered", Sessions: 16, Reserve: 1,
+			return Sessions{Strategy: "ordered", Admission: "sessions", Slots: 18, Elastic: 2, Yielded: 6, Promises: NewPromises(8, 6, 7), Active: 16, Waiting: ByClass{1, 2, 3, 4}, Held: 5, OldestWaitSeconds: 61.5, Started: 100, Completed: 80,
+				Idle: 2, NoShow: 3, Refused: 4, Cancelled: 5, Settings: SessionSettings{Revision: 3, Preempt: true, SessionsElastic: 24, Strategy: "ordered", Sessions: 16, Reserve: 1,
 					PerPrincipal: 16, Weights: ByClass{8, 4, 2, 1}, SessionMinBytes: 16 << 20, IdleSeconds: 30, AgingMinutes: 15,
 					RangesPerSession: 4, QueueLimit: 65536, QueuePerPrincipal: 4096, HoldSeconds: 20}}
 		},
 		TickMilliseconds: func() float64 { return 0.25 },
 		Requests:         func() Requests { return Requests{7, 1024} },
 		Connections:      func() Connections { return Connections{9, 16384} },
-		Files:            func() Files { return Files{Clients: File{"cannot use the file of ARKVORY_CLIENTS_FILE: line 3: a"}} },
-		Pool:             func() Pool { return Pool{1, 2, 3, 4, 5, 6, 7} },
-		Relay:            func() map[string]uint64 { return map[string]uint64{"splice": 1 << 60, "copy": 0} },
-		Metrics:          telemetry.New("v1", telemetry.Snapshots{}),
+		Files: func() Files {
+			return Files{Clients: File{"cannot use the file of ARKVORY_CLIENTS_FILE: line 3: a"}, DecisionLog: File{"cannot write the decision log: no space left on device"}}
+		},
+		Pool:    func() Pool { return Pool{1, 2, 3, 4, 5, 6, 7} },
+		Relay:   func() map[string]uint64 { return map[string]uint64{"splice": 1 << 60, "copy": 0} },
+		Metrics: telemetry.New("v1", telemetry.Snapshots{}),
 	}
 }
 
@@ -120,7 +122,7 @@ func TestV1_ReadyIs503WithAReason(t *testing.T) {
 
 func TestV1_NilSourcesReadAsZerosAndReady(t *testing.T) {
 	addr := run(t, New(Settings{}, Sources{}), false)
-	if a := send(t, addr, "GET", "/health/ready"); a.status != 200 || !strings.Contains(a.body, `"grantedBytes":"0"`) {
+	if a := send(t, addr, "GET", "/health/ready"); a.status != 200 || !strings.Contains(a.body, `"grantedBytes":"0"`) || !strings.Contains(a.body, `"withinShare":null`) {
 		t.Errorf("got %d %q", a.status, a.body)
 	}
 	if a := send(t, addr, "GET", "/metrics"); a.status != 200 || a.body != "" {

@@ -45,6 +45,8 @@ const (
 	nameDiscarded         = "arkvory_upstream_discarded_total"
 	nameUpstreamErrors    = "arkvory_upstream_errors_total"
 	nameDescribe          = "arkvory_object_describe_total"
+	nameSlots             = "arkvory_download_slots"
+	nameElastic           = "arkvory_download_elastic_slots"
 	nameActive            = "arkvory_download_sessions_active"
 	nameWaiting           = "arkvory_download_sessions_waiting"
 	nameOldest            = "arkvory_download_queue_oldest_wait_seconds"
@@ -53,6 +55,9 @@ const (
 	nameEvents            = "arkvory_download_session_events_total"
 	nameWait              = "arkvory_download_wait_seconds"
 	nameStartError        = "arkvory_download_start_error_seconds"
+	namePromises          = "arkvory_download_promises_total"
+	namePromisesWithin    = "arkvory_download_promises_within_total"
+	namePromisesHeld      = "arkvory_download_promises_held_total"
 	nameAdmissionActive   = "arkvory_admission_active"
 	nameAdmissionWaiting  = "arkvory_admission_waiting"
 	nameAdmissionCapacity = "arkvory_admission_capacity"
@@ -90,6 +95,8 @@ var catalog = []family{
 	{nameUpstreamErrors, counter, "Faults on the upstream's side, by reason.", by("reason", namesOf(ofUpstream))},
 	{nameDescribe, counter, "Objects whose size and validator were learned, by how: from the answer that was passed on (get), a HEAD, a GET of one byte (range), or a GET that was given up before its body because the download must wait (unread).", by("how", describeNames)},
 
+	{nameSlots, gauge, "Slots in force: the configured ones and the elastic ones that are open.", nil},
+	{nameElastic, gauge, "Elastic slots that are open: somebody waits and the link was not full.", nil},
 	{nameActive, gauge, "Download sessions that hold a slot.", nil},
 	{nameWaiting, gauge, "Download sessions that wait for a slot, by class.", by("class", classNames)},
 	{nameOldest, gauge, "Longest wait among the waiting sessions.", nil},
@@ -98,6 +105,9 @@ var catalog = []family{
 	{nameEvents, counter, "Steps in the life of download sessions.", by("event", sessionEventNames)},
 	{nameWait, histogram, "Wait of a session from its arrival to its slot.", nil},
 	{nameStartError, histogram, "Distance between the promised and the real start of a session, by whether it came early or late.", by("side", sideNames)},
+	{namePromises, counter, "Answers with a promised start that were judged: of every session that got its slot one answer, drawn from all it got.", nil},
+	{namePromisesWithin, counter, "Those whose start came within a tenth of the promised wait, or within a minute.", nil},
+	{namePromisesHeld, counter, "Those whose start came no later than the told latest start (nine of ten should).", nil},
 
 	{nameAdmissionActive, gauge, "Transfers admitted per request and running.", by("direction", directionNames)},
 	{nameAdmissionWaiting, gauge, "Transfers waiting for a place.", by("direction", directionNames)},

@@ -81,8 +81,8 @@ const (
 	EventRefused
 	// EventCancelled: its client left while it waited or ran.
 	EventCancelled
-	// EventPreempted: it yielded its slot at a range boundary (Q16).
-	EventPreempted
+	// EventYielded: it gave its slot up between two ranges and waits anew (Q16).
+	EventYielded
 	sessionEventCount
 )
 
@@ -104,7 +104,7 @@ var (
 	relayPathNames    = []string{"splice", "copy", "chunked", "tls", "buffered"}
 	describeNames     = []string{"get", "head", "range", "unread"}
 	discardNames      = []string{"closed", "unsolicited", "broken", "idle"}
-	sessionEventNames = []string{"queued", "rejoined", "started", "completed", "idle", "no_show", "refused", "cancelled", "preempted"}
+	sessionEventNames = []string{"queued", "rejoined", "started", "completed", "idle", "no_show", "refused", "cancelled", "yielded"}
 	classNames        = []string{"interactive", "release", "bulk", "background"}
 	dialNames         = []string{"ok", "error"}
 	connectionNames   = []string{"idle", "busy"}

@@ -129,6 +129,7 @@ func TestV2_CountersCount(t *testing.T) {
 	m.Discarded(DiscardUnsolicited)
 	m.Described(DescribeHead)
 	m.SessionEvent(EventNoShow)
+	m.SessionEvent(EventYielded)
 	m.StartError(-4)
 	m.StartError(9)
 	m.DownloadWait.Update(90000)
@@ -151,6 +152,7 @@ func TestV2_CountersCount(t *testing.T) {
 		`arkvory_upstream_discarded_total{reason="unsolicited"}`:                "1",
 		`arkvory_object_describe_total{how="head"}`:                             "1",
 		`arkvory_download_session_events_total{event="no_show"}`:                "1",
+		`arkvory_download_session_events_total{event="yielded"}`:                "1",
 		`arkvory_download_start_error_seconds_sum{side="early"}`:                "4",
 		`arkvory_download_start_error_seconds_bucket{side="late",le="10"}`:      "1",
 		`arkvory_download_start_error_seconds_bucket{side="late",le="5"}`:       "0",
@@ -198,7 +200,8 @@ func TestV2_GaugesReadOneSnapshotAPage(t *testing.T) {
 		HeldRequests:     func() int { calls["held"]++; return 2 },
 		Sessions: func() Sessions {
 			calls["sessions"]++
-			return Sessions{Active: 4, Waiting: [ClassCount]int{1, 20, 300, 4000}, OldestWaitSeconds: 12.5, TickSeconds: 0.003}
+			return Sessions{Active: 4, Waiting: [ClassCount]int{1, 20, 300, 4000}, OldestWaitSeconds: 12.5, TickSeconds: 0.003,
+				Slots: 18, Elastic: 2, PromisesJudged: 10, PromisesWithin: 8, PromisesHeld: 9}
 		},
 		Admission: func(d Direction) Admission {
 			calls["admission "+d.String()]++
@@ -216,6 +219,8 @@ func TestV2_GaugesReadOneSnapshotAPage(t *testing.T) {
 		"arkvory_requests_in_flight": "3", "arkvory_connections_open": "5", "arkvory_held_requests": "2",
 		"arkvory_download_sessions_active": "4", `arkvory_download_sessions_waiting{class="interactive"}`: "1",
 		`arkvory_download_sessions_waiting{class="background"}`: "4000", "arkvory_download_queue_oldest_wait_seconds": "12.5",
+		"arkvory_download_slots": "18", "arkvory_download_elastic_slots": "2", "arkvory_download_promises_total": "10",
+		"arkvory_download_promises_within_total": "8", "arkvory_download_promises_held_total": "9",
 		"arkvory_queue_tick_seconds": "0.003", `arkvory_admission_active{direction="upload"}`: "1",
 		`arkvory_admission_active{direction="download"}`: "2", `arkvory_admission_rejected_total{direction="upload"}`: "9",
 		`arkvory_admission_timed_out_total{direction="upload"}`: "8", `arkvory_admission_cancelled_total{direction="upload"}`: "7",

@@ -85,6 +85,14 @@ const (
 	Unauthorized
 	// CrossSite: a browser sent the request on behalf of another site.
 	CrossSite
+	// UnsupportedMediaType: the body is not said to be JSON.
+	UnsupportedMediaType
+	// SettingInvalid: a field of the live settings breaks its rule (S2).
+	SettingInvalid
+	// RevisionMismatch: another change of the live settings came first (S2).
+	RevisionMismatch
+	// SettingsUnavailable: the store of the live settings does not answer.
+	SettingsUnavailable
 
 	// ReasonCount is the number of reasons, not one of them; use it to size arrays that a Reason indexes.
 	ReasonCount = int(iota)
@@ -137,6 +145,10 @@ var reasons = [ReasonCount]struct {
 	MethodNotAllowed:        {"method_not_allowed", 405, 0},
 	Unauthorized:            {"unauthorized", 401, 0},
 	CrossSite:               {"cross_site", 403, 0},
+	UnsupportedMediaType:    {"unsupported_media_type", 415, 0},
+	SettingInvalid:          {"setting_invalid", 400, 0},
+	RevisionMismatch:        {"revision_mismatch", 409, 0},
+	SettingsUnavailable:     {"settings_unavailable", 503, 0},
 }
 
 // String returns the stable name; "unknown" for a value outside the enum.

@@ -23,12 +23,16 @@ type Snapshots struct {
 
 // Sessions is the state of the download queue at one moment.
 type Sessions struct {
+	// Slots are those in force, Elastic how many of them are open for now only.
+	Slots, Elastic int
 	// Active sessions hold a slot.
 	Active int
 	// Waiting sessions by the class they wait in.
 	Waiting [ClassCount]int
 	// OldestWaitSeconds is the longest wait among them, 0 when nobody waits.
 	OldestWaitSeconds float64
+	// PromisesJudged counts judged promises of a start, PromisesWithin those that came true, PromisesHeld those not broken by lateness.
+	PromisesJudged, PromisesWithin, PromisesHeld uint64
 	// TickSeconds is how long the last tick took.
 	TickSeconds float64
 }

@@ -13,10 +13,13 @@
 // The time is at least a second, so that one release does not promise thousands; without a release in the last minute the
 // first factor is one waiting term (Timeout).
 //
-// Acquire blocks its caller and nothing else: a waiter is the caller's goroutine on one reused channel, its term is ended by
-// Tick from outside, its departure by the channel it passes. When a departure and a turn meet, the place is given back
+// Enter never blocks: a request that must wait is a Wait, which its owner polls or is told of, and may cancel. Acquire is Enter with
+// the caller's goroutine on the wait's reused channel: it blocks its caller and nothing else. A term is ended by
+// Tick from outside, a departure by the channel that Acquire gets. When a departure and a turn meet, the place is given back
 // before Acquire returns. An uncontended Acquire and Release cost one short lock each and no allocation; a Place is a value
 // with a generation, so releasing it twice is harmless.
+//
+// The clock and the random source are Options, so that a simulation over this gate repeats itself to the byte.
 //
 // Settings may change at any time: places above a lowered capacity are kept until released. Drain refuses all waiters and
 // newcomers with ErrDraining. State is the process's own and is lost with it.

@@ -12,8 +12,9 @@ import (
 // have a place has no waiter while a place is free; waiting <= WaitLimit and per principal <= WaitPerPrincipal, or what
 // they were when lowered; a waiter is answered exactly once. mu is a leaf lock.
 type Gate struct {
-	clock func() time.Duration
-	idle  sync.Pool // *waiter
+	clock  func() time.Duration
+	random func(below int64) int64
+	idle   sync.Pool // *Wait
 
 	mu         sync.Mutex
 	settings   Settings
@@ -51,67 +52,105 @@ type Place struct {
 	generation uint64
 }
 
+// Options are what a gate takes from outside itself. The zero value is the process's own clock and randomness.
+type Options struct {
+	// Clock returns the monotonic time since any fixed moment; nil = since NewWith. It is called under the lock and must not block.
+	Clock func() time.Duration
+	// Random returns a number of [0, below) for below > 0; nil = the process's random source. It is called under the lock. A seeded one
+	// makes every answer of the gate repeatable.
+	Random func(below int64) int64
+}
+
 // New returns a gate with these settings, or their faults. clock returns the monotonic time since any fixed moment;
 // nil = since New.
 func New(settings Settings, clock func() time.Duration) (*Gate, error) {
+	return NewWith(settings, Options{Clock: clock})
+}
+
+// NewWith is New with the random source of the refusals given too.
+func NewWith(settings Settings, options Options) (*Gate, error) {
 	if err := settings.Validate(); err != nil {
 		return nil, err
 	}
-	if clock == nil {
+	if options.Clock == nil {
 		start := time.Now()
-		clock = func() time.Duration { return time.Since(start) }
+		options.Clock = func() time.Duration { return time.Since(start) }
 	}
-	return &Gate{clock: clock, settings: settings, principals: map[string]*principal{}}, nil
+	if options.Random == nil {
+		options.Random = rand.Int64N
+	}
+	return &Gate{clock: options.Clock, random: options.Random, settings: settings, principals: map[string]*principal{}}, nil
 }
 
 // Acquire returns a place, at once when one is free, else after its turn came. It blocks until then, until gone is
 // closed (ErrCancelled; a nil gone never closes), the term is over or too many wait (*BusyError), or the gate drains
 // (ErrDraining). On an error there is nothing to release. Uncontended it costs one short lock and no allocation.
 func (g *Gate) Acquire(name string, gone <-chan struct{}) (Place, error) {
+	taken, w, err := g.Enter(name, nil)
+	if w == nil {
+		return taken, err
+	}
+	select {
+	case <-w.wake:
+	case <-gone:
+		w.Cancel()
+		return Place{}, ErrCancelled
+	}
+	taken, err = w.place, w.err
+	g.recycle(w)
+	return taken, err
+}
+
+// Enter is Acquire without blocking. It returns a place, or the error of a refusal, or, with neither, the wait of a request whose
+// turn has not come: its owner asks it with Poll, or is told by answered, and ends it with the answer or with Cancel. answered is
+// called once, with the answer given, under the gate's lock and from the call that answered: it only notes the wait and
+// calls nothing of the gate. It may be nil.
+func (g *Gate) Enter(name string, answered func(*Wait)) (Place, *Wait, error) {
 	g.mu.Lock()
+	defer g.mu.Unlock()
 	if g.draining {
-		g.mu.Unlock()
-		return Place{}, ErrDraining
+		return Place{}, nil, ErrDraining
 	}
 	p := g.principals[name]
 	if g.active < g.settings.Capacity && (p == nil || p.active < g.settings.PerPrincipal) {
 		if p == nil {
 			p = g.addLocked(name)
 		}
-		taken := g.takeLocked(p)
-		g.mu.Unlock()
-		return taken, nil
+		return g.takeLocked(p), nil, nil
 	}
 	if g.waiting.count >= g.settings.WaitLimit || p != nil && p.queue.count >= g.settings.WaitPerPrincipal || g.settings.WaitPerPrincipal == 0 {
 		g.rejected++
-		err := &BusyError{RetryAfter: g.retryAfterLocked(), Reason: Full}
-		g.mu.Unlock()
-		return Place{}, err
+		return Place{}, nil, &BusyError{RetryAfter: g.retryAfterLocked(), Reason: Full}
 	}
 	if p == nil {
 		p = g.addLocked(name)
 	}
-	w := g.takeWaiter()
-	w.principal, w.since = p, g.clock()
+	w := g.takeWait()
+	w.principal, w.since, w.answered = p, g.clock(), answered
 	if p.queue.count == 0 {
 		g.turns.push(p)
 	}
 	p.queue.push(w)
 	g.waiting.push(w)
-	g.mu.Unlock()
-
-	select {
-	case <-w.wake:
-	case <-gone:
-		return Place{}, g.cancel(w)
-	}
-	taken, err := w.place, w.err
-	g.recycle(w)
-	return taken, err
+	return Place{}, w, nil
 }
 
-// cancel ends the wait of a client that left, giving back the place it may have got meanwhile.
-func (g *Gate) cancel(w *waiter) error {
+// Poll returns the answer of the wait when it has one: a place, or the error of a refusal. The wait is then over and must not be
+// used any more. False: it still waits.
+func (w *Wait) Poll() (Place, bool, error) {
+	select {
+	case <-w.wake:
+		taken, err := w.place, w.err
+		w.gate.recycle(w)
+		return taken, true, err
+	default:
+		return Place{}, false, nil
+	}
+}
+
+// Cancel ends the wait of a client that left, giving back the place it may have got meanwhile. The wait must not be used any more.
+func (w *Wait) Cancel() {
+	g := w.gate
 	g.mu.Lock()
 	g.cancelled++
 	if w.listed {
@@ -123,7 +162,6 @@ func (g *Gate) cancel(w *waiter) error {
 		w.place.Release()
 	}
 	g.recycle(w)
-	return ErrCancelled
 }
 
 // Release gives the place back. Calls after the first, and on a zero Place, do nothing.
@@ -210,13 +248,17 @@ func (g *Gate) dispatchLocked() {
 	}
 }
 
-func (g *Gate) answerLocked(w *waiter, taken Place, err error) {
+func (g *Gate) answerLocked(w *Wait, taken Place, err error) {
 	g.unlistLocked(w)
 	w.place, w.err = taken, err
-	w.wake <- struct{}{}
+	answered := w.answered
+	w.wake <- struct{}{} // the wait is its owner's from here
+	if answered != nil {
+		answered(w)
+	}
 }
 
-func (g *Gate) unlistLocked(w *waiter) {
+func (g *Gate) unlistLocked(w *Wait) {
 	p := w.principal
 	g.waiting.remove(w)
 	p.queue.remove(w)
@@ -274,6 +316,6 @@ func (g *Gate) retryAfterLocked() time.Duration {
 	if perSecond := g.releases.perSecond(g.clock()); perSecond > 0 {
 		wait = time.Duration(min(float64(g.waiting.count+1)/perSecond, retryCeiling.Seconds()) * float64(time.Second))
 	}
-	wait += time.Duration(rand.Int64N(int64(wait/4) + 1))
+	wait += time.Duration(g.random(int64(wait/4) + 1))
 	return min(max(wait, retryFloor), retryCeiling)
 }

@@ -2,9 +2,11 @@ package admission
 
 import "time"
 
-// waiter is one request that waits: it and its channel are reused. It is in its principal's queue and in the gate's
-// list.
-type waiter struct {
+// Wait is one request that waits for its turn, as Enter returns it. It and its channel are reused after its end. While it
+// waits it is in its principal's queue and in the gate's list. Its methods are for one owner.
+type Wait struct {
+	gate      *Gate
+	answered  func(*Wait)   // nil, or told of the answer under the gate's lock
 	wake      chan struct{} // capacity 1: one answer
 	principal *principal
 	since     time.Duration
@@ -12,30 +14,30 @@ type waiter struct {
 	place     Place
 	err       error
 
-	prev, next           *waiter // gate's list, oldest first
-	queuePrev, queueNext *waiter // principal's queue, oldest first
+	prev, next           *Wait // gate's list, oldest first
+	queuePrev, queueNext *Wait // principal's queue, oldest first
 }
 
-// takeWaiter returns an idle waiter. Waiters are reused within one gate only: its channels never serve another.
-func (g *Gate) takeWaiter() *waiter {
-	if w, ok := g.idle.Get().(*waiter); ok {
+// takeWait returns an idle wait. Waits are reused within one gate only: its channels never serve another.
+func (g *Gate) takeWait() *Wait {
+	if w, ok := g.idle.Get().(*Wait); ok {
 		return w
 	}
-	return &waiter{wake: make(chan struct{}, 1)}
+	return &Wait{gate: g, wake: make(chan struct{}, 1)}
 }
 
-// recycle keeps a waiter whose answer was taken or that was withdrawn.
-func (g *Gate) recycle(w *waiter) {
-	w.place, w.err = Place{}, nil
+// recycle keeps a wait whose answer was taken or that was withdrawn.
+func (g *Gate) recycle(w *Wait) {
+	w.place, w.err, w.answered = Place{}, nil, nil
 	g.idle.Put(w)
 }
 
 type waiterList struct {
-	head, tail *waiter
+	head, tail *Wait
 	count      int
 }
 
-func (l *waiterList) push(w *waiter) {
+func (l *waiterList) push(w *Wait) {
 	w.listed = true
 	w.prev, w.next = l.tail, nil
 	if l.tail == nil {
@@ -47,7 +49,7 @@ func (l *waiterList) push(w *waiter) {
 	l.count++
 }
 
-func (l *waiterList) remove(w *waiter) {
+func (l *waiterList) remove(w *Wait) {
 	w.listed = false
 	if w.prev == nil {
 		l.head = w.next
@@ -64,11 +66,11 @@ func (l *waiterList) remove(w *waiter) {
 }
 
 type waiterQueue struct {
-	head, tail *waiter
+	head, tail *Wait
 	count      int
 }
 
-func (q *waiterQueue) push(w *waiter) {
+func (q *waiterQueue) push(w *Wait) {
 	w.queuePrev, w.queueNext = q.tail, nil
 	if q.tail == nil {
 		q.head = w
@@ -79,7 +81,7 @@ func (q *waiterQueue) push(w *waiter) {
 	q.count++
 }
 
-func (q *waiterQueue) remove(w *waiter) {
+func (q *waiterQueue) remove(w *Wait) {
 	if w.queuePrev == nil {
 		q.head = w.queueNext
 	} else {

@@ -11,64 +11,108 @@ import (
 // ends it exactly once, with Finish or Abandon, on every way out.
 type Grant struct {
 	bytes atomic.Int64 // delivered, not yet collected
+	queue *Queue
 	ended atomic.Bool
+	class queue.Class
 
-	queue      *Queue
-	response   *queue.Response
+	// Under the queue's lock.
+	protocol   bool
+	response   *queue.Response // nil when the core in force does not know it
+	number     uint64          // in the recorder's log
 	prev, next *Grant
+	key        queue.Key // this and the rest for a fresh core, see askAgain
+	size       int64
+	first      int64 // offset of the range asked; -1 = a tail read
+	arrival    time.Duration
 }
 
 // Progress notes n more bytes of the body handed to the client. One atomic addition; the next tick collects them.
 func (g *Grant) Progress(n int64) { g.bytes.Add(n) }
 
 // Class returns the class the session was admitted in.
-func (g *Grant) Class() queue.Class { return g.response.Class() }
+func (g *Grant) Class() queue.Class { return g.class }
 
 // Finish ends the response. The bytes [firstByte, lastByteExclusive) of the object count as delivered only when complete
 // is true, that is the response was sent to its end. The session keeps its slot for its next range until the idle time.
 // Calls after the first end do nothing.
 func (g *Grant) Finish(firstByte, lastByteExclusive int64, complete bool) {
-	if q := g.endLocked(); q != nil {
-		q.core.Finish(q.clock(), g.response, firstByte, lastByteExclusive, complete)
-		q.finishLocked()
+	if g.ended.Swap(true) {
+		return
 	}
+	g.queue.locked(func(now time.Duration) {
+		if !g.closeLocked(now) {
+			return
+		}
+		g.queue.core.Finish(now, g.response, firstByte, lastByteExclusive, complete)
+		if recorder := g.queue.recorder; recorder != nil {
+			recorder.Finish(now, g.number, firstByte, lastByteExclusive, complete)
+		}
+	})
 }
 
 // Abandon ends the response of a client that left: nothing counts as delivered, and the session's last response frees
 // the slot at once. The session's place in time and coverage are kept for ten minutes. Calls after the first end do
 // nothing.
 func (g *Grant) Abandon() {
-	if q := g.endLocked(); q != nil {
-		q.core.Abandon(q.clock(), g.response)
-		q.finishLocked()
+	if g.ended.Swap(true) {
+		return
 	}
+	g.queue.locked(func(now time.Duration) {
+		if !g.closeLocked(now) {
+			return
+		}
+		g.queue.core.Abandon(now, g.response)
+		if recorder := g.queue.recorder; recorder != nil {
+			recorder.Abandon(now, g.number)
+		}
+	})
 }
 
-// endLocked takes the grant out of the list and returns its queue with the lock taken; nil when it ended before.
-func (g *Grant) endLocked() *Queue {
-	if g.ended.Swap(true) {
-		return nil
-	}
-	g.queue.mu.Lock()
-	g.collectLocked(g.queue.clock())
+// closeLocked takes the grant out of the list and collects its last bytes; false when no core knows it. Out of the list first: a panic of
+// the core must not bring an ended grant into the next one.
+func (g *Grant) closeLocked(now time.Duration) bool {
 	g.queue.grants.remove(g)
-	return g.queue
+	g.collectLocked(now)
+	return g.response != nil
 }
 
 func (g *Grant) collectLocked(now time.Duration) {
-	if n := g.bytes.Swap(0); n > 0 {
-		g.queue.core.Progress(now, g.response, n)
+	n := g.bytes.Swap(0)
+	if n <= 0 || g.response == nil {
+		return
+	}
+	g.queue.core.Progress(now, g.response, n)
+	if recorder := g.queue.recorder; recorder != nil {
+		recorder.Progress(now, g.number, n)
 	}
 }
 
 // openLocked wraps a response of the core; nil for nil.
-func (q *Queue) openLocked(r *queue.Response) *Grant {
+func (q *Queue) openLocked(r *queue.Response, number uint64, a *queue.Ask, v *queue.Verdict) *Grant {
 	if r == nil {
 		return nil
 	}
-	g := &Grant{queue: q, response: r}
+	g := &Grant{
+		queue: q, class: v.Class, protocol: a.Protocol, response: r, number: number, key: a.Key, size: a.SizeBytes, arrival: v.Arrival,
+	}
+	switch a.Range.Kind {
+	case queue.RangeOpen, queue.RangeBounded:
+		g.first = a.Range.First
+	case queue.RangeSuffix:
+		g.first = -1
+	}
 	q.grants.push(g)
 	return g
+}
+
+// askAgain is the request that a fresh core admits the grant for: its session, and its range as far as the session's start depends on it. The
+// validator comes with the next request.
+func (g *Grant) askAgain() queue.Ask {
+	a := queue.Ask{Key: g.key, Class: g.class, Protocol: g.protocol, SizeBytes: g.size, Range: queue.OpenFrom(g.first), Ticketed: true, Arrival: g.arrival}
+	if g.first < 0 {
+		a.Range = queue.Suffix(1)
+	}
+	return a
 }
 
 // grantList is the open grants, whose bytes the tick collects.
@@ -98,12 +142,14 @@ func (l *grantList) remove(g *Grant) {
 type waiter struct {
 	wake chan struct{} // capacity 1: one answer
 	// Below: written under the queue's lock before wake is sent, read by the owner after it.
-	place     *queue.Waiter
-	until     time.Duration
-	principal string
-	index     int
-	grant     *Grant
-	verdict   queue.Verdict
+	ask     queue.Ask
+	until   time.Duration
+	arrival time.Duration // of its session
+	place   *queue.Waiter // nil once answered
+	number  uint64        // in the recorder's log
+	index   int
+	grant   *Grant
+	verdict queue.Verdict
 }
 
 // takeWaiter returns an idle waiter. Waiters are reused within one queue only: its channels never serve another.
@@ -116,6 +162,6 @@ func (q *Queue) takeWaiter() *waiter {
 
 // recycle keeps a waiter whose answer was taken.
 func (q *Queue) recycle(w *waiter) {
-	w.place, w.principal, w.grant, w.verdict = nil, "", nil, queue.Verdict{}
+	*w = waiter{wake: w.wake}
 	q.idle.Put(w)
 }

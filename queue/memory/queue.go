@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/arkvory/sidecar/queue"
+	"github.com/arkvory/sidecar/queue/replay"
 )
 
 // Options are the parts of a queue that its policy does not hold.
@@ -24,29 +25,38 @@ type Options struct {
 	// SessionEnded receives the record of every ended stay, outside the lock, on the goroutine whose call ended it; nil = nobody.
 	// It may call the queue.
 	SessionEnded func(queue.End)
+	// Recorder writes down every call of the core and its decision; nil = nobody does. It belongs to this queue alone.
+	Recorder *replay.Recorder
 }
 
 // Queue is the scheduler behind a lock. Its methods are safe for concurrent use.
 //
-// Invariants: free equals core.FreeSlots() whenever mu is free; every open grant is in the list; every waiter of the
-// list is registered in the core and not woken; a waiter is woken exactly once. mu is a leaf: nothing that blocks or
-// calls back runs under it.
+// Invariants, whenever mu is free: free equals core.FreeSlots(); every open grant is in the list; every waiter of the list is
+// registered in the core and not woken; a waiter is woken exactly once; policy is the core's. A grant whose response is nil
+// is known to no core (see renew). mu is a leaf but for the recorder's lock: nothing that blocks or calls back runs under it.
 type Queue struct {
 	clock            func() time.Duration
 	sessionEnded     func(queue.End)
+	recorder         *replay.Recorder
 	closed           chan struct{}
 	holdPerPrincipal int
 	closeOnce        sync.Once
 
-	idle sync.Pool // *waiter
-	free atomic.Int64
+	idle   sync.Pool // *waiter
+	free   atomic.Int64
+	policy atomic.Pointer[queue.Policy]
 
 	mu           sync.Mutex
+	now          time.Duration  // the latest that the core was told
 	holdLimit    int            // 0 once closed
 	heldBy       map[string]int // held requests by principal, none at zero: at most as many entries as waiters
 	core         *queue.Scheduler
+	draining     bool
+	grace        time.Duration
+	base         queue.Counts // what to add to the core's counts: those of cores before it
 	grants       grantList
-	waiters      []*waiter // held, in no order
+	waiters      []*waiter   // held, in no order
+	ended        []queue.End // taken from the core and not reported yet
 	tickDuration time.Duration
 }
 
@@ -64,13 +74,18 @@ func New(policy queue.Policy, opts Options) (*Queue, error) {
 	}
 	q := &Queue{
 		clock: opts.Clock, holdLimit: opts.HoldLimit, holdPerPrincipal: opts.HoldPerPrincipal, sessionEnded: opts.SessionEnded,
-		closed: make(chan struct{}), core: core, heldBy: map[string]int{},
+		recorder: opts.Recorder, closed: make(chan struct{}), core: core, heldBy: map[string]int{},
 	}
 	if q.clock == nil {
 		start := time.Now()
 		q.clock = func() time.Duration { return time.Since(start) }
 	}
+	q.policy.Store(&policy)
 	q.free.Store(int64(core.FreeSlots()))
+	if q.recorder != nil {
+		q.recorder.Policy(0, policy)
+		q.recorder.Done()
+	}
 	return q, nil
 }
 
@@ -81,16 +96,16 @@ func (q *Queue) FreeSlot() bool { return q.free.Load() > 0 }
 // FreeSlots returns how many new sessions could start now without waiting; the same kind of hint as FreeSlot.
 func (q *Queue) FreeSlots() int64 { return q.free.Load() }
 
+// Policy returns the rules in force. Lock-free; the copy may be outdated when it arrives.
+func (q *Queue) Policy() queue.Policy { return *q.policy.Load() }
+
 // Now returns the time of the queue's clock, to turn Verdict.Arrival into wall time.
 func (q *Queue) Now() time.Duration { return q.clock() }
 
 // Admit decides about one request without blocking. The grant is not nil exactly when the outcome is Admitted; its
 // owner ends it once with Finish or Abandon.
-func (q *Queue) Admit(a queue.Ask) (*Grant, queue.Verdict) {
-	q.mu.Lock()
-	r, verdict := q.core.Ask(q.clock(), a)
-	g := q.openLocked(r)
-	q.finishLocked()
+func (q *Queue) Admit(a queue.Ask) (g *Grant, verdict queue.Verdict) {
+	q.locked(func(now time.Duration) { g = q.askLocked(now, &a, &verdict) })
 	return g, verdict
 }
 
@@ -98,49 +113,55 @@ func (q *Queue) Admit(a queue.Ask) (*Grant, queue.Verdict) {
 //   - it is admitted (Admitted with a grant), at once when a slot or a place frees,
 //   - wait is over (Queued or RangesBusy with fresh facts; the session keeps its place until CheckIn x 1.5 + 15 s),
 //   - gone is closed (Gone; a plain client's session leaves the line and is remembered at its arrival, see queue.Scheduler.Depart),
-//   - the policy changed (PerRequest), or the queue drains (Draining).
+//   - the policy changed (PerRequest), or the queue drains (Draining),
+//   - a defect of the core lost its place (LimitReached, see the package documentation).
 //
 // wait is observed at ticks. A nil gone never closes. Verdict.Held is false when the request was not held: wait is not
 // positive, or HoldLimit requests, or HoldPerPrincipal of this principal, are held already.
-func (q *Queue) Hold(a queue.Ask, wait time.Duration, gone <-chan struct{}) (*Grant, queue.Verdict) {
-	q.mu.Lock()
-	now := q.clock()
-	if wait <= 0 || !q.mayHoldLocked(a.Key.Principal) {
-		r, verdict := q.core.Ask(now, a)
-		g := q.openLocked(r)
-		q.finishLocked()
+func (q *Queue) Hold(a queue.Ask, wait time.Duration, gone <-chan struct{}) (g *Grant, verdict queue.Verdict) {
+	var w *waiter
+	q.locked(func(now time.Duration) {
+		if wait <= 0 || !q.mayHoldLocked(a.Key.Principal) {
+			g = q.askLocked(now, &a, &verdict)
+			return
+		}
+		held := q.takeWaiter()
+		held.ask, held.until = a, now+wait
+		if g = q.holdLocked(now, held, &verdict); held.place == nil {
+			q.recycle(held)
+			return
+		}
+		q.listLocked(held)
+		w = held
+	})
+	if w == nil {
 		return g, verdict
 	}
-	w := q.takeWaiter()
-	place, r, verdict := q.core.Hold(now, a, w)
-	if place == nil {
-		g := q.openLocked(r)
-		q.finishLocked()
-		q.recycle(w)
-		return g, verdict
-	}
-	w.place, w.until, w.index, w.principal = place, now+wait, len(q.waiters), a.Key.Principal
-	q.waiters = append(q.waiters, w)
-	q.heldBy[w.principal]++
-	q.finishLocked()
 	select {
 	case <-w.wake:
 	case <-gone:
 		return nil, q.leave(w, verdict.Class)
 	}
-	g, verdict := w.grant, w.verdict
+	g, verdict = w.grant, w.verdict
 	q.recycle(w)
 	return g, verdict
 }
 
 // leave withdraws a waiter whose client is gone, giving back what it may have got meanwhile.
 func (q *Queue) leave(w *waiter, class queue.Class) queue.Verdict {
-	q.mu.Lock()
-	verdict, waited := queue.Verdict{Class: class}, q.core.Depart(q.clock(), w.place)
-	if waited {
-		q.unlistLocked(w)
-	}
-	q.finishLocked()
+	waited := false
+	q.locked(func(now time.Duration) {
+		if w.place == nil {
+			return
+		}
+		waited = q.core.Depart(now, w.place)
+		if q.recorder != nil {
+			q.recorder.Depart(now, w.number, waited)
+		}
+		if waited {
+			q.unlistLocked(w)
+		}
+	})
 	if !waited {
 		<-w.wake // the answer was given under the lock before
 		if w.grant != nil {
@@ -148,62 +169,93 @@ func (q *Queue) leave(w *waiter, class queue.Class) queue.Verdict {
 		}
 	}
 	q.recycle(w)
-	verdict.Outcome, verdict.Held = queue.Gone, true
-	return verdict
+	return queue.Verdict{Class: class, Outcome: queue.Gone, Held: true}
 }
 
 // Leave cancels the session of key on its client's word. See queue.Scheduler.Leave.
 func (q *Queue) Leave(key queue.Key) {
-	q.mu.Lock()
-	q.core.Leave(q.clock(), key)
-	q.finishLocked()
+	q.locked(func(now time.Duration) {
+		q.core.Leave(now, key)
+		if q.recorder != nil {
+			q.recorder.Leave(now, key)
+		}
+	})
 }
 
 // Configure puts another policy in force from the next decision; on an error nothing changed.
-func (q *Queue) Configure(policy queue.Policy) error {
-	q.mu.Lock()
-	err := q.core.Configure(q.clock(), policy)
-	q.finishLocked()
+func (q *Queue) Configure(policy queue.Policy) (err error) {
+	q.locked(func(now time.Duration) {
+		if err = q.core.Configure(now, policy); err != nil {
+			return
+		}
+		q.policy.Store(&policy)
+		if q.recorder != nil {
+			q.recorder.Configure(now, policy)
+		}
+	})
 	return err
 }
 
-// Drain answers every waiting request Draining and gives no slot any more. Active sessions continue.
-func (q *Queue) Drain() {
-	q.mu.Lock()
-	q.core.Drain(q.clock())
-	q.finishLocked()
+// Grace keeps sessions without a ticket from taking slots until that time of the queue's clock. See queue.Scheduler.Grace.
+func (q *Queue) Grace(until time.Duration) {
+	q.locked(func(now time.Duration) {
+		q.grace = until
+		q.core.Grace(until)
+		if q.recorder != nil {
+			q.recorder.Grace(now, until)
+		}
+	})
 }
 
-// Close drains the queue, ends Run and every hold, also those of active sessions' ranges. Open grants stay valid; nothing is
-// held any more. Calls after the first do nothing.
+// Drain answers every waiting request Draining and gives no slot any more. Active sessions continue.
+func (q *Queue) Drain() { q.locked(q.drainLocked) }
+
+func (q *Queue) drainLocked(now time.Duration) {
+	q.draining = true
+	q.core.Drain(now)
+	if q.recorder != nil {
+		q.recorder.Drain(now)
+	}
+}
+
+// Close drains the queue, ends Run and every hold, also those of active sessions' ranges, and flushes the recorder. Open grants stay
+// valid; nothing is held any more. Calls after the first do nothing.
 func (q *Queue) Close() {
 	q.closeOnce.Do(func() {
 		q.Drain()
-		q.mu.Lock()
-		q.holdLimit = 0
-		q.endHoldsLocked(math.MaxInt64)
-		q.finishLocked()
+		q.locked(func(now time.Duration) {
+			q.holdLimit = 0
+			q.endHoldsLocked(now, math.MaxInt64)
+		})
 		close(q.closed)
+		if q.recorder != nil {
+			_ = q.recorder.Flush() // the recorder keeps its error for who asks
+		}
 	})
 }
 
 // Tick collects the delivered bytes, ends holds whose wait is over, expires and hands out slots. Run calls it; tests and
 // simulations may instead.
 func (q *Queue) Tick(now time.Duration) {
-	q.mu.Lock()
-	begin := q.clock()
-	for g := q.grants.head; g != nil; g = g.next {
-		g.collectLocked(now)
-	}
-	q.core.Tick(now)
-	q.wakeLocked()
-	q.endHoldsLocked(now)
-	q.tickDuration = q.clock() - begin
-	q.finishLocked()
+	q.locked(func(time.Duration) {
+		begin := q.clock()
+		now := q.advanceLocked(now)
+		for g := q.grants.head; g != nil; g = g.next {
+			g.collectLocked(now)
+		}
+		q.core.Tick(now)
+		if q.recorder != nil {
+			q.recorder.Tick(now, replay.StateOf(q.core, now))
+		}
+		q.settleLocked()
+		q.endHoldsLocked(now, now)
+		q.tickDuration = q.clock() - begin
+	})
 }
 
 // Run ticks every 500 ms, or every ten times the last tick's duration when that is longer, until ctx is done or the
-// queue is closed. It blocks; one call a queue.
+// queue is closed. It blocks; one call at a time for a queue. A panic of a tick leaves it: the queue is whole and usable then (see the package
+// documentation), and without ticks until Run is called again.
 func (q *Queue) Run(ctx context.Context) {
 	timer := time.NewTimer(queue.TickEvery)
 	defer timer.Stop()
@@ -224,11 +276,12 @@ func (q *Queue) Run(ctx context.Context) {
 }
 
 // Snapshot returns the state.
-func (q *Queue) Snapshot() queue.Snapshot {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	snap := q.core.Snapshot(q.clock())
-	snap.TickDuration = q.tickDuration
+func (q *Queue) Snapshot() (snap queue.Snapshot) {
+	q.locked(func(now time.Duration) {
+		snap = q.core.Snapshot(now)
+		snap.TickDuration = q.tickDuration
+		snap.Counts = plus(snap.Counts, q.base)
+	})
 	return snap
 }
 
@@ -239,12 +292,12 @@ func (q *Queue) CheckInvariants() error {
 	if err := q.core.CheckInvariants(); err != nil {
 		return err
 	}
-	if held := q.core.Snapshot(q.clock()).Held; held != len(q.waiters) {
+	if held := q.core.Snapshot(q.now).Held; held != len(q.waiters) {
 		return fmt.Errorf("shell holds %d requests, the core %d", len(q.waiters), held)
 	}
 	held := map[string]int{}
 	for _, w := range q.waiters {
-		held[w.principal]++
+		held[w.ask.Key.Principal]++
 	}
 	if !maps.Equal(held, q.heldBy) {
 		return fmt.Errorf("%d principals have held requests, the index knows %d, or their counts differ", len(held), len(q.heldBy))
@@ -252,58 +305,8 @@ func (q *Queue) CheckInvariants() error {
 	if q.free.Load() != int64(q.core.FreeSlots()) {
 		return fmt.Errorf("published free slots are %v, the core says %v", q.free.Load(), q.core.FreeSlots())
 	}
+	if q.Policy() != q.core.Policy() {
+		return fmt.Errorf("published policy is %+v, the core's %+v", q.Policy(), q.core.Policy())
+	}
 	return nil
-}
-
-// finishLocked ends every locked operation: it wakes the answered, publishes the hint, unlocks and reports ended stays.
-func (q *Queue) finishLocked() {
-	q.wakeLocked()
-	q.free.Store(int64(q.core.FreeSlots()))
-	ended := q.core.TakeEnded()
-	q.mu.Unlock()
-	if q.sessionEnded != nil {
-		for _, e := range ended {
-			q.sessionEnded(e)
-		}
-	}
-}
-
-// wakeLocked hands the core's answers to the held requests.
-func (q *Queue) wakeLocked() {
-	for _, settled := range q.core.TakeSettled() {
-		w := settled.Owner.(*waiter)
-		w.grant, w.verdict = q.openLocked(settled.Response), settled.Verdict
-		q.unlistLocked(w)
-		w.wake <- struct{}{}
-	}
-}
-
-// endHoldsLocked answers the held requests whose wait is over at that time; all others were answered before.
-func (q *Queue) endHoldsLocked(until time.Duration) {
-	now := q.clock()
-	for i := len(q.waiters) - 1; i >= 0; i-- {
-		w := q.waiters[i]
-		if w.until > until {
-			continue
-		}
-		w.verdict, _ = q.core.Withdraw(now, w.place)
-		q.unlistLocked(w)
-		w.wake <- struct{}{}
-	}
-}
-
-func (q *Queue) unlistLocked(w *waiter) {
-	last := len(q.waiters) - 1
-	q.waiters[w.index] = q.waiters[last]
-	q.waiters[w.index].index = w.index
-	q.waiters[last] = nil
-	q.waiters = q.waiters[:last]
-	if q.heldBy[w.principal]--; q.heldBy[w.principal] == 0 {
-		delete(q.heldBy, w.principal)
-	}
-}
-
-// mayHoldLocked reports whether one more request of the principal may be held.
-func (q *Queue) mayHoldLocked(principal string) bool {
-	return len(q.waiters) < q.holdLimit && (q.holdPerPrincipal == 0 || q.heldBy[principal] < q.holdPerPrincipal)
 }

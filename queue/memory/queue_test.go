@@ -1,6 +1,7 @@
 package memory
 
 import (
+	"bytes"
 	"context"
 	"slices"
 	"sync"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/arkvory/sidecar/queue"
 	"github.com/arkvory/sidecar/queue/queuetest"
+	"github.com/arkvory/sidecar/queue/replay"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -84,6 +86,9 @@ func TestQ19_Conformance(t *testing.T) {
 	queuetest.Run(t, func(t *testing.T, policy queue.Policy, holdLimit int, body func(*testing.T, queuetest.Subject)) {
 		synctest.Test(t, func(t *testing.T) {
 			f := newFixture(t, policy, holdLimit)
+			var log bytes.Buffer
+			f.recorder = replay.NewRecorder(&log)
+			f.recorder.Policy(0, policy)
 			body(t, queuetest.Subject{Queue: adapted{f.Queue}, Advance: f.advance, Settle: synctest.Wait, Ended: f.records})
 			if err := f.CheckInvariants(); err != nil {
 				t.Error(err)
@@ -91,6 +96,9 @@ func TestQ19_Conformance(t *testing.T) {
 			f.Close()
 			f.Close()
 			synctest.Wait()
+			if report, err := replay.Replay(&log); err != nil || report.Differences != 0 || report.Decisions == 0 {
+				t.Errorf("the core does not decide again what it decided: %+v, %v", report, err)
+			}
 		})
 	})
 }
@@ -196,12 +204,12 @@ func TestP6_ADepartureSeenBeforeTheGrantGivesTheSlotBack(t *testing.T) {
 			}
 		})
 		synctest.Wait()
-		f.Queue.mu.Lock()
-		close(gone)
-		g.ended.Store(true)
-		f.grants.remove(g)
-		f.core.Finish(0, g.response, 0, 1<<20, true)
-		f.finishLocked()
+		f.locked(func(now time.Duration) {
+			close(gone)
+			g.ended.Store(true)
+			f.grants.remove(g)
+			f.core.Finish(now, g.response, 0, 1<<20, true)
+		})
 		wait.Wait()
 		if snap := f.Snapshot(); snap.ActiveTotal() != 0 || snap.Held != 0 || snap.Counts.Started != 2 || !f.FreeSlot() {
 			t.Fatalf("left over: %+v", snap)
@@ -331,6 +339,18 @@ func TestL2_NewRefusesWhatCannotWork(t *testing.T) {
 	}
 	if _, err := New(policy(1), Options{HoldPerPrincipal: -1}); err == nil {
 		t.Error("a negative hold limit of a principal was taken")
+	}
+}
+
+// BenchmarkAdmitFinish is one range of an active session: what every response of a big download costs the queue.
+func BenchmarkAdmitFinish(b *testing.B) {
+	q, _ := New(policy(1), Options{})
+	a := ask("p", "1")
+	q.Admit(a)
+	b.ReportAllocs()
+	for b.Loop() {
+		g, _ := q.Admit(a)
+		g.Finish(0, 1, true)
 	}
 }
 

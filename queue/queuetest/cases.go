@@ -18,6 +18,8 @@ var cases = []suiteCase{
 	{"Q11_HoldLimitAndZeroWaitAnswerAtOnce", 1, slots(1), holdLimitAnswersAtOnce},
 	{"Q11_HeldRequestFollowsThePolicy", 8, slots(1), heldRequestFollowsThePolicy},
 	{"Q1_HeldRangeTakesTheFreedPlace", 8, slots(1), heldRangeTakesTheFreedPlace},
+	{"Q3_StrategyChangesWhileClientsWait", 8, slots(1), strategyChangesWhileClientsWait},
+	{"Q16_SlotIsYieldedAtARangeBoundary", 8, slots(1), slotIsYieldedAtARangeBoundary},
 	{"P6_GoneClientLeavesItsHold", 8, slots(1), goneClientLeavesItsHold},
 	{"P6_AbandonFreesTheSlotAtOnce", 8, slots(1), abandonFreesTheSlot},
 	{"Q12_NoShow", 8, slots(1), noShow},
@@ -161,6 +163,55 @@ func heldRangeTakesTheFreedPlace(t *testing.T, s Subject) {
 		g.Finish(0, size, true)
 	}
 	empty(t, s)
+}
+
+func strategyChangesWhileClientsWait(t *testing.T, s Subject) {
+	g, _ := admit(t, s, queue.Admitted, ask("p", "1"))
+	large, small := ask("q", "1"), ask("r", "1")
+	large.SizeBytes, small.SizeBytes = 4*size, size/2
+	first := hold(s, large, time.Minute, nil)
+	s.Advance(time.Second)
+	second := hold(s, small, time.Minute, nil)
+	p := slots(1)()
+	p.Strategy = queue.SmallestFirst
+	if err := s.Queue.Configure(p); err != nil {
+		t.Fatal(err)
+	}
+	none(t, s, first) // the active session keeps its slot
+	none(t, s, second)
+	g.Finish(0, size, true)
+	a := got(t, s, second, queue.Admitted)
+	none(t, s, first)
+	a.grant.Finish(0, size/2, true)
+	got(t, s, first, queue.Admitted).grant.Finish(0, 4*size, true)
+	empty(t, s)
+}
+
+func slotIsYieldedAtARangeBoundary(t *testing.T, s Subject) {
+	low := ask("p", "1")
+	low.Class, low.Protocol, low.Range = queue.Background, true, queue.Bounded(0, size/2-1)
+	g, _ := admit(t, s, queue.Admitted, low)
+	s.Advance(queue.PreemptAfter)
+	head := hold(s, ask("q", "1"), time.Hour, nil)
+	s.Advance(queue.TickEvery)
+	low.Range = queue.Bounded(size/2, size-1)
+	if _, v := admit(t, s, queue.Queued, low); !v.Yielded || v.CheckIn <= 0 {
+		t.Fatalf("the next range is told %+v", v)
+	}
+	none(t, s, head) // the slot is free with the last running response
+	g.Finish(0, size/2, true)
+	a := got(t, s, head, queue.Admitted)
+	if _, v := admit(t, s, queue.Queued, low); v.Position != 1 {
+		t.Fatalf("who yielded waits as %+v", v)
+	}
+	a.grant.Finish(0, size, true)
+	rest, _ := admit(t, s, queue.Admitted, low)
+	rest.Finish(size/2, size, true) // what was delivered before counts: the session is complete
+	empty(t, s)
+	ended := s.Ended()
+	if len(ended) != 3 || ended[0].Reason != queue.ReasonYielded || ended[1].Reason != queue.ReasonCompleted || ended[2].Reason != queue.ReasonCompleted {
+		t.Fatalf("ended %+v", ended)
+	}
 }
 
 func goneClientLeavesItsHold(t *testing.T, s Subject) {

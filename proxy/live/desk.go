@@ -1,0 +1,177 @@
+package live
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/arkvory/sidecar/config"
+	"github.com/arkvory/sidecar/proxy/admin"
+	"github.com/arkvory/sidecar/queue"
+)
+
+// Settings of a Desk.
+type Settings struct {
+	// Base is the environment's policy; it must be valid.
+	Base queue.Policy
+	// Store keeps the record.
+	Store config.RecordStore
+	// Apply puts a policy in force. It may be called under the desk's lock and must not call the desk.
+	Apply func(queue.Policy) error
+	// Now is the wall clock.
+	Now func() time.Time
+	// Changed is told about each change that was carried out, once, in the order of the revisions; nil drops it.
+	Changed func(admin.SettingsDocument)
+}
+
+// Desk judges, keeps and applies changes of the settings; it implements admin.LiveSettings. It is safe for concurrent use.
+type Desk struct {
+	set Settings
+	doc atomic.Pointer[admin.SettingsDocument] // what is in force
+
+	mu     sync.Mutex // guards record, and makes compare, swap and apply one step
+	record config.Record
+}
+
+// New returns a desk with the stored record in force. A store that fails, or a record that does not fit, is its document's Problem.
+func New(ctx context.Context, set Settings) *Desk {
+	d := &Desk{set: set}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.showLocked(set.Base, "")
+	record, err := set.Store.Load(ctx)
+	if err != nil {
+		d.showLocked(set.Base, "cannot load the live settings: the store does not answer; the environment is in force")
+		return d
+	}
+	if record.Revision > 0 {
+		d.adoptLocked(record)
+	}
+	return d
+}
+
+// Current returns what is in force, without a lock.
+func (d *Desk) Current() admin.SettingsDocument { return *d.doc.Load() }
+
+// Change carries out {"expectedRevision": N, "overrides": {...}}: all of it or nothing. Errors as of admin.LiveSettings.
+func (d *Desk) Change(ctx context.Context, body []byte, by string) (admin.SettingsDocument, error) {
+	expected, text, wrong := request(body)
+	if len(wrong) > 0 {
+		return admin.SettingsDocument{}, &admin.SettingsError{Faults: wrong}
+	}
+	o, wrong := parse(text, false)
+	policy, more := policyWith(d.set.Base, o)
+	for _, one := range more {
+		wrong.add(one.Field, one.Rule, one.Example)
+	}
+	if len(wrong) > 0 {
+		return admin.SettingsDocument{}, &admin.SettingsError{Faults: wrong}
+	}
+	kept, err := json.Marshal(o)
+	if err != nil {
+		return admin.SettingsDocument{}, fmt.Errorf("cannot write the settings: %w", err)
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	record, err := d.set.Store.Swap(ctx, expected, config.Record{Overrides: kept, UpdatedBy: by, UpdatedAt: d.set.Now().UTC()})
+	switch {
+	case errors.Is(err, config.ErrRevision):
+		if record.Revision > d.record.Revision { // another process was faster
+			d.adoptLocked(record)
+		}
+		return admin.SettingsDocument{}, &admin.RevisionError{Current: record.Revision}
+	case err != nil:
+		return admin.SettingsDocument{}, fmt.Errorf("cannot save the settings: %w", err)
+	}
+	d.record = record
+	d.applyLocked(policy)
+	doc := d.Current()
+	if d.set.Changed != nil {
+		d.set.Changed(doc)
+	}
+	return doc, nil
+}
+
+// adoptLocked puts a record of the store in force, or the environment when the record does not fit this server.
+func (d *Desk) adoptLocked(record config.Record) {
+	d.record = record
+	text := record.Overrides
+	if len(text) == 0 {
+		text = json.RawMessage("{}")
+	}
+	o, wrong := parse(text, true)
+	policy, more := policyWith(d.set.Base, o)
+	if wrong = append(wrong, more...); len(wrong) > 0 {
+		d.applyLocked(d.set.Base)
+		d.showLocked(d.set.Base, (&admin.SettingsError{Faults: wrong}).Error()+"; the environment is in force")
+		return
+	}
+	d.applyLocked(policy)
+}
+
+// applyLocked puts a policy in force and shows it. A policy that was judged is not refused; if it were, the old one stays and the problem says so.
+func (d *Desk) applyLocked(policy queue.Policy) {
+	if err := d.set.Apply(policy); err != nil {
+		doc := d.Current()
+		doc.Problem = "cannot apply the settings: " + err.Error()
+		d.doc.Store(&doc)
+		return
+	}
+	d.showLocked(policy, "")
+}
+
+// showLocked makes the document of a policy and the present record.
+func (d *Desk) showLocked(policy queue.Policy, problem string) {
+	doc := admin.SettingsDocument{
+		Revision: d.record.Revision, Overrides: d.record.Overrides, Effective: effective(policy), Admission: Admission(policy), Problem: problem,
+		Persisted: d.set.Store.Persisted(), UpdatedBy: d.record.UpdatedBy,
+	}
+	if len(doc.Overrides) == 0 {
+		doc.Overrides = json.RawMessage("{}")
+	}
+	if d.record.Revision > 0 {
+		at := d.record.UpdatedAt
+		doc.UpdatedAt = &at
+	}
+	d.doc.Store(&doc)
+}
+
+// request takes the envelope of a change apart.
+func request(body []byte) (expected int64, text []byte, wrong faults) {
+	const revisionRule, overridesRule = "the revision that was read, a whole number from 0", "a JSON object of the changed fields; {} returns to the environment"
+	fields, err := object(body)
+	switch err {
+	case errNoObject:
+		wrong.add("body", "one JSON object with expectedRevision and overrides", json.RawMessage(`{"expectedRevision":0,"overrides":{"sessions":8}}`))
+		return 0, nil, wrong
+	case errTwice:
+		wrong.add(shown(fields[len(fields)-1].name), twiceRule, nil)
+		return 0, nil, wrong
+	}
+	expected = -1
+	for _, one := range fields {
+		switch one.name {
+		case "expectedRevision":
+			if n := whole(one.value); n != nil && *n >= 0 {
+				expected = *n
+			}
+		case "overrides":
+			if text = one.value; text[0] != '{' {
+				text = nil
+			}
+		default:
+			wrong.add(shown(one.name), "expectedRevision and overrides are the only fields here", nil)
+		}
+	}
+	if expected < 0 {
+		wrong.add("expectedRevision", revisionRule, 0)
+	}
+	if text == nil {
+		wrong.add("overrides", overridesRule, json.RawMessage("{}"))
+	}
+	return expected, text, wrong
+}

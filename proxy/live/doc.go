@@ -1,0 +1,51 @@
+// Package live is the desk of the settings that change while the process runs: it judges a change, keeps it and puts it in force.
+//
+// # Model
+//
+//	effective = environment policy + overrides
+//
+// The overrides are a JSON object of the fields that an operator changed; {} is the environment again. A change replaces the whole object,
+// so that what is in force never depends on the order of earlier changes. The fields:
+//
+//	strategy          ordered, smallest-first, fair-sojourn, shared
+//	sessions          slots, 1..1024, at most ARKVORY_DOWNLOAD_QUEUE_LIMIT
+//	reserve           slots for class interactive only, 0..sessions-1
+//	perPrincipal      a principal's share while another heads the queue, 1..sessions
+//	weights           {interactive, release, bulk, background}, all four together, 1..1000 each
+//	sessionMinBytes   objects above it are sessions, 0..2^40
+//	idleSeconds       pause that frees a slot, 1..3600
+//	agingMinutes      wait that lifts a class, 0 (off)..10080
+//	preempt           true or false
+//	rangesPerSession  responses of a session at once, 1..64
+//	sessionsElastic   slots that may open while the link is not full, sessions..1024
+//
+// All numbers are whole. Limits of the queue, holds and budgets are the environment's only.
+//
+// Three fields are bounded by sessions. Where sessions is changed and they are not, they follow: reserve and perPrincipal are lowered to fit
+// and never raised above the environment's; sessionsElastic stays off where the environment has it off, else it is raised to sessions where it
+// is below. A field that stands in the overrides is never bent: what does not fit together is refused.
+//
+// # Invariants
+//
+//	I1  The policy in force is the environment's, or it was judged by queue.Policy.Validate with the record's overrides.
+//	I2  A record is in force exactly when problem is empty; with a problem the environment is.
+//	I3  Revisions in force only grow. Compare, swap and application are one step under mu.
+//
+// # Who calls it
+//
+// The admin listener, through [admin.LiveSettings]; the proxy's readiness page reads Current. Apply is queue.Configure in the end: it acts from
+// the queue's next decision and touches no active session. mu may be held while the store is asked, so readers take an immutable document
+// from an atomic pointer instead.
+//
+// # Failure
+//
+// A store that does not answer at the start, or holds a record that does not fit this server, stops nothing: problem says why and the environment
+// rules. Fields that a newer version saved are skipped. A change that the store does not take changes nothing. Where another process was faster,
+// its record is put in force here too.
+//
+// # Decisions
+//
+// Fields equal to the environment are kept when an operator sent them: he may have meant to pin them, and other processes may have other environments.
+// Rejected: merging a change into the record (a retried request would mean something else the second time), accepting 1.0 or 1e3 for whole numbers,
+// null for "not changed" (leaving the field out says that), the last of two fields with one name.
+package live

@@ -1,0 +1,132 @@
+package memory
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/arkvory/sidecar/queue"
+)
+
+// lostCheck is when a request comes back whose place a defect lost.
+const lostCheck = 2 * time.Second
+
+// renewLocked replaces a core that a panic left half-way through a decision: by one that knows the open grants and the held
+// requests, or when those make it panic again by an empty one. It does not panic and calls nothing of the old core but what reads plain fields.
+func (q *Queue) renewLocked() {
+	counts := q.salvageLocked()
+	fed := q.feedLocked(true)
+	if !fed {
+		q.feedLocked(false)
+	}
+	// The stays that were fed again were counted by the core before.
+	q.base = minus(counts, q.core.Snapshot(q.now).Counts)
+	q.free.Store(int64(q.core.FreeSlots()))
+}
+
+// salvageLocked reads what must outlive the old core: its counts, and the records of the stays that ended in it.
+func (q *Queue) salvageLocked() (counts queue.Counts) {
+	counts = q.base
+	defer func() { _ = recover() }() // the old core is worth no second panic
+	counts = plus(q.core.Snapshot(q.now).Counts, q.base)
+	q.ended = append(q.ended, q.core.TakeEnded()...)
+	return counts
+}
+
+// feedLocked puts a fresh core of the same policy in force. With refill it gets the open grants and the held requests, each at its old arrival;
+// without, the grants go on unknown to the core and the held requests are answered. False when the fresh core panicked.
+func (q *Queue) feedLocked(refill bool) (fed bool) {
+	defer func() {
+		if !fed {
+			_ = recover()
+		}
+	}()
+	policy := q.Policy()
+	core, err := queue.New(policy)
+	if err != nil {
+		return false // not with a policy that New or Configure took
+	}
+	q.core = core
+	if q.recorder != nil {
+		q.recorder.Policy(q.now, policy)
+		q.recorder.Done()
+	}
+	for g := q.grants.head; g != nil; g = g.next {
+		g.response, g.number = nil, 0
+		if refill {
+			q.refillGrantLocked(g)
+		}
+	}
+	if q.draining {
+		q.drainLocked(q.now)
+		q.settleLocked()
+	}
+	// The fed order decides who takes what is free at once: the higher class, then the earlier arrival.
+	held := slices.SortedFunc(slices.Values(q.waiters), func(a, b *waiter) int {
+		return cmp.Or(cmp.Compare(a.ask.Class, b.ask.Class), cmp.Compare(a.arrival, b.arrival))
+	})
+	for _, w := range held {
+		w.place = nil
+		if refill {
+			q.refillWaiterLocked(w)
+		} else {
+			q.answerLocked(w, nil, queue.Verdict{Outcome: queue.LimitReached, Class: w.ask.Class, Held: true, CheckIn: lostCheck})
+		}
+	}
+	if q.grace > q.now {
+		core.Grace(q.grace)
+		if q.recorder != nil {
+			q.recorder.Grace(q.now, q.grace)
+		}
+	}
+	q.settleLocked()
+	return true
+}
+
+// refillGrantLocked gives a running response its session and slot in the fresh core. Where that has none for it (more sessions are active than slots, because
+// those became fewer) the response goes on unknown to the core.
+func (q *Queue) refillGrantLocked(g *Grant) {
+	a := g.askAgain()
+	var verdict queue.Verdict
+	g.response, verdict = q.core.Ask(q.now, a)
+	if q.recorder != nil {
+		g.number = q.recorder.Ask(q.now, &a, &verdict)
+	}
+	q.settleLocked()
+}
+
+// refillWaiterLocked lets a held request wait in the fresh core, or answers it when that has an answer at once.
+func (q *Queue) refillWaiterLocked(w *waiter) {
+	w.ask.Ticketed, w.ask.Arrival = true, w.arrival
+	var verdict queue.Verdict
+	g := q.holdLocked(q.now, w, &verdict)
+	if w.place == nil {
+		verdict.Held = true
+		q.answerLocked(w, g, verdict)
+	}
+	q.settleLocked()
+}
+
+// plus adds two sets of counts.
+func plus(a, b queue.Counts) queue.Counts {
+	a.Queued += b.Queued
+	a.Rejoined += b.Rejoined
+	a.Started += b.Started
+	a.Refused += b.Refused
+	for i := range a.Ended {
+		a.Ended[i] += b.Ended[i]
+	}
+	return a
+}
+
+// minus takes one set of counts from another; what plus gives with the result is exact although it may wrap.
+func minus(a, b queue.Counts) queue.Counts {
+	a.Queued -= b.Queued
+	a.Rejoined -= b.Rejoined
+	a.Started -= b.Started
+	a.Refused -= b.Refused
+	for i := range a.Ended {
+		a.Ended[i] -= b.Ended[i]
+	}
+	return a
+}

@@ -1,0 +1,361 @@
+package queue
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"time"
+)
+
+// This file is the oracle's order: who stands where, and who may take a slot.
+
+// class returns the waiting sessions that stand in the class, in their order.
+func (o *oracle) class(c Class) []*oSession {
+	var out []*oSession
+	for _, ses := range o.sessions {
+		if ses.state == oWaiting && ses.lifted == c {
+			out = append(out, ses)
+		}
+	}
+	byArrival := func(a, b *oSession) int {
+		return cmp.Or(cmp.Compare(a.arrival, b.arrival), cmp.Compare(a.number, b.number))
+	}
+	slices.SortFunc(out, byArrival)
+	switch o.policy.Strategy {
+	case SmallestFirst:
+		slices.SortStableFunc(out, func(a, b *oSession) int { return cmp.Compare(o.sizeKey(a), o.sizeKey(b)) })
+	case FairSojourn:
+		slices.SortStableFunc(out, func(a, b *oSession) int { return cmp.Compare(a.finish, b.finish) })
+	default:
+		turns := map[*oSession]uint64{}
+		index := map[*oPrincipal]uint64{}
+		for _, ses := range out {
+			turns[ses] = ses.who.lanes[c].round + index[ses.who]
+			index[ses.who]++
+		}
+		slices.SortStableFunc(out, func(a, b *oSession) int {
+			x, y := &a.who.lanes[c], &b.who.lanes[c]
+			return cmp.Or(cmp.Compare(turns[a], turns[b]), cmp.Compare(x.ringArrival, y.ringArrival), cmp.Compare(x.ringNumber, y.ringNumber))
+		})
+	}
+	return out
+}
+
+// sizeKey is the place of a session under smallest-first: each AgingEvery waited counts like half the size.
+func (o *oracle) sizeKey(ses *oSession) float64 {
+	if o.policy.AgingEvery == 0 {
+		return float64(ses.size)
+	}
+	return float64(ses.arrival) + float64(o.policy.AgingEvery)*math.Log2(float64(ses.size))
+}
+
+func (o *oracle) stride(c int) uint64 { return 1 << 30 / uint64(o.policy.Weights[c]) }
+
+// merged is the order over all classes: the class with the least pass is next, the higher one on a tie.
+func (o *oracle) merged() []*oSession {
+	var lists [Classes][]*oSession
+	for c := range lists {
+		lists[c] = o.class(Class(c))
+	}
+	passes := o.passes
+	var out []*oSession
+	for {
+		best := -1
+		for c := range lists {
+			if len(lists[c]) > 0 && (best < 0 || passes[c] < passes[best]) {
+				best = c
+			}
+		}
+		if best < 0 {
+			return out
+		}
+		out = append(out, lists[best][0])
+		lists[best] = lists[best][1:]
+		passes[best] += o.stride(best)
+	}
+}
+
+// join starts a wait.
+func (o *oracle) join(ses *oSession) {
+	ses.state, ses.since, ses.told, ses.noShow = oWaiting, o.now, false, 0
+	o.entries++
+	ses.entered = o.entries
+	o.enter(ses, o.liftedClass(ses))
+	if ses.finish == 0 {
+		o.enterVirtual(ses)
+	}
+}
+
+// enter puts a session into a class. Its state is waiting, but it is in no class yet.
+func (o *oracle) enter(ses *oSession, c Class) {
+	l := &ses.who.lanes[c]
+	classEmpty, laneEmpty := true, true
+	for _, other := range o.sessions {
+		if other != ses && other.state == oWaiting && other.lifted == c {
+			classEmpty = false
+			laneEmpty = laneEmpty && other.who != ses.who
+		}
+	}
+	if classEmpty {
+		o.passes[c] = max(o.passes[c], o.lastPass)
+	}
+	if laneEmpty && o.policy.Strategy == Ordered {
+		l.round = max(l.round, o.rounds[c])
+		l.ringArrival, l.ringNumber = ses.arrival, ses.number
+	}
+	ses.lifted = c
+}
+
+// move puts a waiting session into another class.
+func (o *oracle) move(ses *oSession, c Class) {
+	if ses.lifted != c {
+		o.enter(ses, c)
+	}
+}
+
+// reclass is what a request of a waiting session says about its class and size: with another one it joins its lane anew, at
+// its old arrival.
+func (o *oracle) reclass(ses *oSession, class Class, size int64) {
+	if ses.class == class && ses.size == size {
+		return
+	}
+	if ses.size != size {
+		ses.size = size
+		o.enterVirtual(ses)
+	}
+	ses.class = class
+	o.enter(ses, o.liftedClass(ses))
+}
+
+// liftedClass is Q5: a class up each AgingEvery of waiting, never above release.
+func (o *oracle) liftedClass(ses *oSession) Class {
+	c, waited := ses.class, ses.waited
+	if ses.state == oWaiting {
+		waited += o.now - ses.since
+	}
+	if o.policy.AgingEvery == 0 {
+		return c
+	}
+	for ; c > Release && waited >= o.policy.AgingEvery; c-- {
+		waited -= o.policy.AgingEvery
+	}
+	return c
+}
+
+// leaveOrder ends the waiting of a session; the caller says what it is then.
+func (o *oracle) leaveOrder(ses *oSession) {
+	ses.waited += o.now - ses.since
+	ses.state = oDropped
+	ses.blockedBy = oStay{}
+	o.unghost(ses)
+}
+
+// giveTurnBack undoes the turn that was paid for a slot given up in a pause.
+func (o *oracle) giveTurnBack(ses *oSession) {
+	if l := ses.charged; l != nil && l.round > 0 {
+		l.round--
+	}
+	ses.charged = nil
+}
+
+// free counts the free slots, and those of them that classes below interactive may take.
+func (o *oracle) free() (all, common int) {
+	people, others := 0, 0
+	for _, ses := range o.sessions {
+		switch {
+		case ses.state != oActive:
+		case ses.class == Interactive:
+			people++
+		default:
+			others++
+		}
+	}
+	all = max(0, o.slots-people-others)
+	return all, min(all, max(0, o.slots-o.policy.Reserve-others))
+}
+
+// mayTake reports whether a waiting session whose client is present takes a slot now.
+func (o *oracle) mayTake(ses *oSession) bool {
+	if o.draining || ses.blockedBy.waits() || o.now < o.grace && !ses.ticketed && !ses.returned {
+		return false
+	}
+	all, common := o.free()
+	order := o.merged()
+	if common == 0 {
+		order = slices.DeleteFunc(order, func(other *oSession) bool { return other.lifted != Interactive })
+	}
+	slots := all
+	if ses.class != Interactive {
+		slots = common
+	}
+	if slots == 0 || !slices.Contains(order, ses) {
+		return false
+	}
+	head := order[0]
+	over := func(other *oSession) bool {
+		return other.who != head.who && o.activeOf(other.who) >= o.policy.PerPrincipal
+	}
+	ahead, everybody := 0, 0
+	for _, other := range order[:slices.Index(order, ses)] {
+		everybody++
+		if !over(other) {
+			ahead++
+		}
+	}
+	if over(ses) {
+		if o.unclaimed < 20 {
+			return false
+		}
+		ahead = everybody
+	}
+	factor := 2 * (1 + o.unclaimed)
+	switch {
+	case ahead < slots*factor:
+		return true
+	case !o.rated || ahead >= (slots+max(o.slots, o.lately))*factor: // the forecast may be a tick old
+		return false
+	}
+	o.undecided++
+	return o.hint(ses)
+}
+
+// admit gives a slot to a waiting session and lets its class and its principal pay for it.
+func (o *oracle) admit(ses *oSession) {
+	o.payPass(int(ses.lifted))
+	c := ses.lifted
+	l := &ses.who.lanes[c]
+	if o.rounds[c] > 0 && o.policy.Strategy == Ordered {
+		l.round = max(l.round, o.rounds[c]-1)
+	}
+	o.rounds[c] = max(o.rounds[c], l.round)
+	l.round++
+	ses.charged = l
+	ses.slots++
+	ses.wait = o.now - ses.since
+	ses.waited += ses.wait
+	ses.state, ses.since, ses.due, ses.announced = oActive, o.now, 0, false
+	ses.blockedBy = oStay{}
+	o.counts.Started++
+}
+
+// payPass moves the pass of a class by one slot. Absence earns at most a stride of the lightest class.
+func (o *oracle) payPass(c int) {
+	var longest uint64
+	least := o.passes[c]
+	for d := range o.passes {
+		longest = max(longest, o.stride(d))
+		if len(o.class(Class(d))) > 0 {
+			least = min(least, o.passes[d])
+		}
+	}
+	o.lastPass = max(o.lastPass, least)
+	for d := range o.passes {
+		if o.passes[c] > longest {
+			o.passes[d] = max(o.passes[d], o.passes[c]-longest)
+		}
+	}
+	o.passes[c] += o.stride(c)
+}
+
+// dispatch gives free slots to held requests, the first that may take one in the order at a time.
+func (o *oracle) dispatch() {
+	for {
+		i, order := -1, o.merged()
+		if all, _ := o.free(); all > 0 {
+			i = slices.IndexFunc(order, func(ses *oSession) bool { return len(ses.waiters) > 0 && o.mayTake(ses) })
+		}
+		if i < 0 {
+			return
+		}
+		o.admit(order[i])
+		o.fill(order[i])
+	}
+}
+
+// tick is Tick; slots are those in force after it.
+func (o *oracle) tick(slots int) {
+	o.expire()
+	o.slots = slots
+	all, common := o.free()
+	usable := 0
+	for _, ses := range o.sessions {
+		if ses.state == oWaiting && (ses.lifted == Interactive || common > 0) {
+			usable++
+		}
+	}
+	if all > 0 && usable > 0 && o.counts.Started == o.startsAt {
+		o.unclaimed++
+	} else {
+		o.unclaimed = 0
+	}
+	o.startsAt = o.counts.Started
+	o.dispatch()
+	o.choose()
+	o.lately = o.count(oActive)
+}
+
+// dueAt is when something happens to a session by itself; false: nothing will.
+func (o *oracle) dueAt(ses *oSession) (time.Duration, bool) {
+	switch ses.state {
+	case oActive:
+		return ses.due, ses.running == 0
+	case oPaused:
+		return ses.since + 10*time.Minute, true
+	}
+	at, found := ses.noShow, len(ses.waiters) == 0
+	if every := o.policy.AgingEvery; every > 0 && ses.lifted > Release {
+		steps := int64(ses.class-ses.lifted) + 1
+		if lift := ses.since - ses.waited + time.Duration(steps)*every; !found || lift < at {
+			at, found = lift, true
+		}
+	}
+	return at, found
+}
+
+// crowded reports whether by that time a lift and something else are due to waiting sessions at different times, and when the
+// first of them is.
+func (o *oracle) crowded(until time.Duration) (first time.Duration, crowded bool) {
+	var last time.Duration
+	found, lifts := 0, false
+	for _, ses := range o.sessions {
+		due, ok := o.dueAt(ses)
+		if ses.state != oWaiting || !ok || due > until {
+			continue
+		}
+		if found == 0 || due < first {
+			first = due
+		}
+		last = max(last, due)
+		lifts = lifts || len(ses.waiters) > 0 || due < ses.noShow
+		found++
+	}
+	return first, lifts && found > 1 && max(first, o.now)+time.Millisecond < last
+}
+
+// expire does what is due, the earliest first.
+func (o *oracle) expire() {
+	for {
+		var next *oSession
+		var at time.Duration
+		for _, ses := range o.all() {
+			if due, ok := o.dueAt(ses); ok && due <= o.now && (next == nil || due < at) {
+				next, at = ses, due
+			}
+		}
+		switch {
+		case next == nil:
+			return
+		case next.state == oPaused:
+			o.drop(next)
+		case next.state == oActive:
+			o.freeSlot(next, ReasonIdle)
+			o.remember(next)
+		case len(next.waiters) == 0 && next.noShow <= o.now:
+			o.leaveOrder(next)
+			o.end(oEnd{Class: next.class, Reason: ReasonNoShow, Wait: o.now - next.since})
+			o.drop(next)
+		default:
+			o.move(next, o.liftedClass(next))
+		}
+	}
+}

@@ -1,0 +1,94 @@
+package queue
+
+import (
+	"fmt"
+	"os"
+	"runtime"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// seedOf is the seed of the random histories: ARKVORY_SEED replays another run's.
+func envNumber(t testing.TB, name string, otherwise uint64) uint64 {
+	text := os.Getenv(name)
+	if text == "" {
+		return otherwise
+	}
+	n, err := strconv.ParseUint(text, 0, 64)
+	if err != nil {
+		t.Fatalf("cannot read %s %q: must be a whole number, for example %d", name, text, otherwise)
+	}
+	return n
+}
+
+// found is the first failing history of a run.
+type found struct {
+	at  uint64
+	err error
+}
+
+// search plays histories of a seed on all cores until one fails or all have passed.
+func search(seed, histories uint64, wrap func(*Scheduler) subject) (failed *found, played uint64, sum result) {
+	var (
+		next  atomic.Uint64
+		done  atomic.Uint64
+		mutex sync.Mutex
+		group sync.WaitGroup
+	)
+	for range runtime.GOMAXPROCS(0) {
+		group.Go(func() {
+			for {
+				i := next.Add(1) - 1
+				if i >= histories {
+					return
+				}
+				res, err := play(randomHistory(seed, i), wrap)
+				done.Add(1)
+				mutex.Lock()
+				sum.steps, sum.starts, sum.undecided = sum.steps+res.steps, sum.starts+res.starts, sum.undecided+res.undecided
+				if err != nil && (failed == nil || i < failed.at) {
+					failed = &found{i, err}
+					next.Store(histories)
+				}
+				mutex.Unlock()
+			}
+		})
+	}
+	group.Wait()
+	return failed, done.Load(), sum
+}
+
+// TestQ3_Q19_RandomHistoriesAgreeWithTheOracle plays ARKVORY_HISTORIES random histories (the default is for a quick run;
+// make check asks for 100,000) of ARKVORY_SEED against the oracle and the invariants.
+func TestQ3_Q19_RandomHistoriesAgreeWithTheOracle(t *testing.T) {
+	seed := envNumber(t, "ARKVORY_SEED", 20261130)
+	histories := envNumber(t, "ARKVORY_HISTORIES", 5000)
+	if slower > 1 {
+		histories = min(histories, 3000)
+	}
+	failed, played, sum := search(seed, histories, nil)
+	t.Logf("seed %d: %d histories, %d events, %d starts; %d questions left to the core", seed, played, sum.steps, sum.starts, sum.undecided)
+	if failed == nil {
+		return
+	}
+	short, err := shrink(randomHistory(seed, failed.at), func(h history) error { _, err := play(h, nil); return err })
+	t.Fatalf("history %d of seed %d: %v\nshortest: %v\n%v", failed.at, seed, failed.err, err, short)
+}
+
+// TestQ3_Q19_RapidHistories lets rapid draw the same events, for its own way to a shortest failure.
+func TestQ3_Q19_RapidHistories(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		draw := number(func(n int) int { return rapid.IntRange(0, n-1).Draw(rt, "n") })
+		h := history{policy: draw.bits()}
+		for range rapid.IntRange(0, 40).Draw(rt, "events") {
+			h.events = append(h.events, draw.event())
+		}
+		if _, err := play(h, nil); err != nil {
+			rt.Fatal(fmt.Sprintf("%v\n%v", err, h))
+		}
+	})
+}
