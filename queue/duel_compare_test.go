@@ -14,15 +14,14 @@ func (d *duel) compare(kind eventKind, slow func() error) error {
 
 func (d *duel) compareHinted(kind eventKind, hint func(*oSession) bool, slow func() error) error {
 	d.settled = d.subject.TakeSettled()
-	admitted := map[int]bool{}
+	d.oracle.grants = d.oracle.grants[:0]
 	for _, s := range d.settled {
-		admitted[s.Owner.(int)] = s.Response != nil
+		if s.Verdict.Started {
+			d.oracle.grants = append(d.oracle.grants, s.Owner.(int))
+		}
 	}
 	d.oracle.hint = func(ses *oSession) bool {
-		if hint != nil && hint(ses) {
-			return true
-		}
-		return slices.ContainsFunc(ses.waiters, func(w *oWaiter) bool { return admitted[w.id] })
+		return hint != nil && hint(ses) || len(ses.waiters) > 0 && len(d.oracle.grants) > 0 && ses.waiters[0].id == d.oracle.grants[0]
 	}
 	d.oracle.lately = max(d.oracle.lately, d.oracle.count(oActive))
 	slowErr := slow()

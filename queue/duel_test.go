@@ -122,9 +122,8 @@ func play(h history, wrap func(*Scheduler) subject) (res result, err error) {
 }
 
 func (d *duel) step(e event) error {
-	if err := d.pass(e.pause()); err != nil {
-		return err
-	}
+	d.now += e.pause()
+	d.oracle.now = d.now
 	switch e.kind {
 	case evAsk, evHold:
 		return d.ask(e)
@@ -134,9 +133,7 @@ func (d *duel) step(e event) error {
 		return d.unhold(e)
 	case evTick:
 		for range e.ticks() {
-			if err := d.pass(TickEvery); err != nil {
-				return err
-			}
+			d.now += TickEvery
 			if err := d.tick(); err != nil {
 				return err
 			}
@@ -164,25 +161,6 @@ func (d *duel) step(e event) error {
 		d.oracle.shuffled[class] = oShuffle{d.now, d.now + length}
 	}
 	return nil
-}
-
-// pass lets time pass, as a rule without a tick: late ticks are part of life. Only where a late tick would have to lift one
-// session and lift or drop another, it comes in time: in which of the two orders they are done shows in the ring, and no rule
-// says it.
-func (d *duel) pass(wait time.Duration) error {
-	until := d.now + wait
-	for {
-		at, crowded := d.oracle.crowded(until)
-		if !crowded {
-			d.now = until
-			d.oracle.now = until
-			return nil
-		}
-		d.now = max(d.now, (at + time.Millisecond - 1).Truncate(time.Millisecond))
-		if err := d.tick(); err != nil {
-			return err
-		}
-	}
 }
 
 func (d *duel) ask(e event) error {
@@ -342,9 +320,7 @@ func (d *duel) runDown() error {
 		}
 	}
 	for _, wait := range []time.Duration{2 * time.Minute, 8 * time.Minute, time.Second, 10 * time.Minute, 10 * time.Minute} {
-		if err := d.pass(wait); err != nil {
-			return err
-		}
+		d.now += wait
 		if err := d.tick(); err != nil {
 			return err
 		}

@@ -44,6 +44,8 @@ func (s *Scheduler) Finish(now time.Duration, r *Response, first, end int64, com
 		return
 	}
 	switch {
+	case ses.yielding && ses.held() > 0: // more of it is wanted, though it has to wait for it
+		s.yield(now, ses)
 	case ses.complete():
 		s.stop(now, ses, ReasonCompleted)
 	case ses.stay.leaving:
@@ -71,6 +73,8 @@ func (s *Scheduler) Abandon(now time.Duration, r *Response) {
 	case ses.stay.running > 0:
 	case ses.stay.leaving:
 		s.stop(now, ses, ReasonCancelled)
+	case ses.yielding && ses.held() > 0:
+		s.yield(now, ses)
 	default:
 		s.pause(now, ses, ReasonCancelled)
 	}

@@ -20,39 +20,42 @@ func (f reversedArrivals) reverse(now time.Duration, a Ask) Ask {
 	if !a.Ticketed {
 		a.Arrival = now
 	}
-	a.Ticketed, a.Arrival = true, -a.Arrival
+	a.Ticketed, a.Arrival = true, f.turned(a.Arrival)
 	return a
 }
 
+// turned reverses an arrival, and back; an hour keeps it in the past, as arrivals of tickets are.
+func (f reversedArrivals) turned(at time.Duration) time.Duration { return -at - time.Hour }
+
 func (f reversedArrivals) Ask(now time.Duration, a Ask) (*Response, Verdict) {
 	r, v := f.Scheduler.Ask(now, f.reverse(now, a))
-	v.Arrival = -v.Arrival
+	v.Arrival = f.turned(v.Arrival)
 	return r, v
 }
 
 func (f reversedArrivals) Hold(now time.Duration, a Ask, owner any) (*Waiter, *Response, Verdict) {
 	w, r, v := f.Scheduler.Hold(now, f.reverse(now, a), owner)
-	v.Arrival = -v.Arrival
+	v.Arrival = f.turned(v.Arrival)
 	return w, r, v
 }
 
 func (f reversedArrivals) Withdraw(now time.Duration, w *Waiter) (Verdict, bool) {
 	v, held := f.Scheduler.Withdraw(now, w)
-	v.Arrival = -v.Arrival
+	v.Arrival = f.turned(v.Arrival)
 	return v, held
 }
 
 func (f reversedArrivals) TakeSettled() []Settled {
 	out := f.Scheduler.TakeSettled()
 	for i := range out {
-		out[i].Verdict.Arrival = -out[i].Verdict.Arrival
+		out[i].Verdict.Arrival = f.turned(out[i].Verdict.Arrival)
 	}
 	return out
 }
 
 func (f reversedArrivals) Order(yield func(Placed) bool) {
 	f.Scheduler.Order(func(p Placed) bool {
-		p.Arrival = -p.Arrival
+		p.Arrival = f.turned(p.Arrival)
 		return yield(p)
 	})
 }

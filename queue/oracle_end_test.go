@@ -192,6 +192,7 @@ func (o *oracle) fill(ses *oSession) {
 		w := ses.waiters[0]
 		ses.waiters = ses.waiters[1:]
 		w.ses = nil
+		o.grants = slices.DeleteFunc(o.grants, func(id int) bool { return id == w.id })
 		o.settled[w.id] = o.begin(ses, w.asked, w.validator)
 	}
 }

@@ -312,26 +312,6 @@ func (o *oracle) dueAt(ses *oSession) (time.Duration, bool) {
 	return at, found
 }
 
-// crowded reports whether by that time a lift and something else are due to waiting sessions at different times, and when the
-// first of them is.
-func (o *oracle) crowded(until time.Duration) (first time.Duration, crowded bool) {
-	var last time.Duration
-	found, lifts := 0, false
-	for _, ses := range o.sessions {
-		due, ok := o.dueAt(ses)
-		if ses.state != oWaiting || !ok || due > until {
-			continue
-		}
-		if found == 0 || due < first {
-			first = due
-		}
-		last = max(last, due)
-		lifts = lifts || len(ses.waiters) > 0 || due < ses.noShow
-		found++
-	}
-	return first, lifts && found > 1 && max(first, o.now)+time.Millisecond < last
-}
-
 // expire does what is due, the earliest first.
 func (o *oracle) expire() {
 	for {

@@ -143,6 +143,7 @@ type oracle struct {
 
 	// hint says whether the core gave that session a slot in this event; asked only where the oracle cannot know.
 	hint      func(*oSession) bool
+	grants    []int    // held requests that got a slot in this event, in the core's order
 	coreSaid  *Verdict // answer of the core to this event
 	undecided int      // questions that only the hint answered
 

@@ -92,7 +92,7 @@ func (s *Scheduler) windows() (all, common int) {
 	all, common = s.free()
 	factor := 2 * (1 + int(min(s.unclaimed, MaxQueueLimit)))
 	all, common = (all+s.model.endingAll)*factor, (common+s.model.endingCommon)*factor
-	return min(all, s.policy.QueueLimit), min(common, s.policy.QueueLimit)
+	return min(all, MaxQueueLimit), min(common, MaxQueueLimit)
 }
 
 // front returns the first waiting session that could use a slot now, nil when there is none.

@@ -120,7 +120,7 @@ func (s *Scheduler) yield(now time.Duration, ses *session) {
 	s.moves.Yielded[ses.lifted]++
 	if ses.present == nil {
 		ses.noShowAt = now + rangesCheck + rangesCheck/2 + noShowMargin
-		s.plan(ses)
 	}
+	s.plan(ses)
 	s.dispatch(now)
 }

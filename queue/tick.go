@@ -77,6 +77,7 @@ func (s *Scheduler) Configure(now time.Duration, policy Policy) error {
 	now = s.advance(now)
 	old := s.policy
 	s.policy, s.lowered = policy, s.sessions.count
+	s.extra = min(s.extra, s.elastic())
 	s.moves.Configured++
 	relift := old.AgingEvery != policy.AgingEvery
 	rebuild := old.Strategy != policy.Strategy || relift && policy.Strategy == SmallestFirst
@@ -102,7 +103,6 @@ func (s *Scheduler) Configure(now time.Duration, policy Policy) error {
 	for _, p := range s.principals {
 		s.fill(p)
 	}
-	s.extra = min(s.extra, s.elastic())
 	s.activeChanges++
 	s.slotChanges++
 	s.model.refresh(s, now, true)

@@ -9,16 +9,17 @@ import (
 // watch checks what must hold of any history, without a model of the queue: only what the exported API shows before and
 // after a step.
 type watch struct {
-	rules   Policy
-	longest uint64          // longest stride of a class so far
-	strides [Classes]uint64 // longest stride of each class so far
-	idle    int             // ticks in a row without a start: an upper bound of the unclaimed ones
-	waits   map[uint64]*wait
-	elastic time.Duration // when a slot opened last
-	opened  bool
-	starts  uint64 // before the last tick
-	ends    int    // records of ended stays
-	lost    int    // of those that had a slot
+	rules     Policy
+	longest   uint64          // longest stride of a class so far
+	strides   [Classes]uint64 // longest stride of each class so far
+	idle      int             // ticks in a row without a start: an upper bound of the unclaimed ones
+	waits     map[uint64]*wait
+	elastic   time.Duration // when a slot opened last
+	opened    bool
+	starts    uint64          // before the last tick
+	reclassed [Classes]uint64 // Moves.Reclassed after the last step
+	ends      int             // records of ended stays
+	lost      int             // of those that had a slot
 }
 
 // wait is one wait of a session as the order showed it, to bound who overtakes it.
@@ -57,6 +58,7 @@ func (w *watch) look(l look) error {
 			return err
 		}
 	}
+	w.reclassed = l.moves.Reclassed
 	if l.kind == evTick {
 		w.idle++
 		if l.old.Counts.Started > w.starts {
@@ -117,8 +119,8 @@ func (w *watch) share(l look) error {
 		return nil
 	}
 	class := l.before[i].Class
-	if l.new.Active[class] <= l.old.Active[class] && l.kind <= evHold || head.Key.Principal == key.Principal {
-		return nil // its request changed its class, or it follows its own
+	if l.moves.Reclassed != w.reclassed || head.Key.Principal == key.Principal {
+		return nil // its request changed its class or size, or it follows its own
 	}
 	othersBefore := others(l.new)
 	if class != Interactive {

@@ -1,6 +1,10 @@
 package queue
 
-import "time"
+import (
+	"cmp"
+	"slices"
+	"time"
+)
 
 // wheelSlots times TickEvery is how far ahead a wheel tells times apart (17 minutes); what is later waits in its last slot and
 // is put again.
@@ -15,6 +19,13 @@ type dueWheel struct {
 	slots  [wheelSlots]*session
 	cursor int64 // number of the first slot that was not emptied
 	count  int
+	ripe   []ripe // scratch of expire
+}
+
+// ripe is a session whose time has come.
+type ripe struct {
+	due time.Duration
+	s   *session
 }
 
 // set makes sure that the wheel comes by s at that time.
@@ -61,9 +72,21 @@ func (w *dueWheel) remove(s *session) {
 	w.count--
 }
 
-// expire hands every session that is due to handle, taken out, looking at no more than budget sessions; what is left comes with
-// the next call. handle may set times and drop the session it got, nothing else.
+// expire hands every session that is due to handle, taken out, in the order of their times, looking at no more than budget
+// sessions; what is left comes with the next call. handle may set times and drop the session it got, nothing else.
 func (w *dueWheel) expire(now time.Duration, budget int, dueOf func(*session) time.Duration, handle func(*session)) {
+	w.ripe = w.ripe[:0]
+	w.collect(now, budget, dueOf)
+	slices.SortFunc(w.ripe, func(a, b ripe) int {
+		return cmp.Or(cmp.Compare(a.due, b.due), cmp.Compare(a.s.number, b.s.number))
+	})
+	for i := range w.ripe {
+		handle(w.ripe[i].s)
+		w.ripe[i].s = nil
+	}
+}
+
+func (w *dueWheel) collect(now time.Duration, budget int, dueOf func(*session) time.Duration) {
 	last := int64(now / TickEvery)
 	for ; w.count > 0 && w.cursor <= last; w.cursor++ {
 		for s := w.slots[w.cursor%wheelSlots]; s != nil; {
@@ -77,7 +100,7 @@ func (w *dueWheel) expire(now time.Duration, budget int, dueOf func(*session) ti
 				w.remove(s)
 				switch {
 				case due <= now:
-					handle(s)
+					w.ripe = append(w.ripe, ripe{due, s})
 				case due != never:
 					w.push(s, slot)
 				}

@@ -111,6 +111,9 @@ func (r *run) loop() error {
 		case r.away == 0 && len(r.link.live) == 0 && next-r.lastByte > stallAfter:
 			return r.unfinished(ErrStalled, "the scheduler gives free slots to nobody")
 		}
+		if next < r.now {
+			return fmt.Errorf("cannot simulate %s: an event of %s came at %s", r.strategy, next, r.now)
+		}
 		r.meter.advance(r, next)
 		r.now = next
 		switch kind {
