@@ -11,12 +11,13 @@ import (
 type promise struct {
 	at               time.Duration
 	raw, p50, latest float32 // seconds: the model's start before calibration, and what was told
-	answers          uint32
+	answers          uint16  // so far; it stops at its largest value
+	checkDeci        uint16  // last told CheckIn in tenths of a second, rounded up
 }
 
 // offer puts the answer in with the probability one over the answers so far.
 func (p *promise) offer(now time.Duration, number uint64, raw float64, v *Verdict) {
-	p.answers++
+	p.answers = min(p.answers, 1<<16-2) + 1
 	if mix(number^uint64(p.answers)<<40)%uint64(p.answers) == 0 {
 		p.at, p.raw, p.p50, p.latest = now, float32(raw), float32(v.StartsIn.Seconds()), float32(v.LatestIn.Seconds())
 	}

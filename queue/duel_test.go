@@ -33,9 +33,9 @@ type subject interface {
 // noShowOf, knows and choiceOf are the only looks of the histories into the core: the CheckIn that a departure set, which nobody is
 // told; which of the sessions paused at one moment was forgotten; who was chosen to yield under fair-sojourn, which depends on
 // estimates.
-func noShowOf(s *Scheduler, key Key) time.Duration {
+func noShowOf(s *Scheduler, key Key) (noShow, checkAt time.Duration) {
 	ses := coreSession(s, key)
-	return ses.noShowAt
+	return ses.noShowAt, ses.checkAt()
 }
 
 func knows(s *Scheduler, key Key) bool {
@@ -45,12 +45,17 @@ func knows(s *Scheduler, key Key) bool {
 
 func coreSession(s *Scheduler, key Key) *session { return s.sessions.find(&key) }
 
+// choiceOf reads the choice without session.yieldTo, which forgets a choice that is void.
 func choiceOf(s *Scheduler, key Key) (head Key, chosen bool) {
 	ses := coreSession(s, key)
-	if ses == nil || ses.yieldTo() == nil || ses.yieldTo().state != waiting {
+	if ses == nil || ses.stay == nil || ses.stay.yieldTo == nil {
 		return Key{}, false
 	}
-	return ses.yieldTo().key(), true
+	to := ses.stay.yieldTo
+	if to.state != waiting || to.since != ses.stay.yieldSince {
+		return Key{}, false
+	}
+	return to.key(), true
 }
 
 // duel plays one history on a subject and on the oracle and compares them after every step.
@@ -263,7 +268,7 @@ func (d *duel) unhold(e event) error {
 	if e.kind == evDepart {
 		held := d.subject.Depart(d.now, w.core)
 		return d.compare(e.kind, func() error {
-			if want := d.oracle.depart(w.slow, func(key Key) time.Duration { return noShowOf(d.core, key) }); held != want {
+			if want := d.oracle.depart(w.slow, func(key Key) (time.Duration, time.Duration) { return noShowOf(d.core, key) }); held != want {
 				return fmt.Errorf("oracle: departed %v, want %v", held, want)
 			}
 			return nil

@@ -3,12 +3,17 @@ package queue
 import "time"
 
 // Elastic slots keep the link full although sessions with slow clients hold slots: they open while somebody waits, no slot is
-// free and the link is not full, and close when it is.
+// free and the link is not full, or would not be without the sessions that end soon, and close when it is.
+//
+// When what waits takes less time than one slow client needs for a file, they open although the link is full: a slow client that
+// starts last would hold the end of the whole queue back by its own time, so the last ones all start and those that are slow are
+// found early enough.
 const (
 	stretchBelow = 0.95             // of the capacity: below it a slot opens
 	shrinkAbove  = 0.98             // of the capacity: above it one closes
 	stretchEvery = time.Second      // at most one opens in it
 	shrinkEvery  = 10 * time.Second // at most one closes in it while somebody waits
+	slowMatters  = 0.02             // share of slow clients from which on the end of the queue is stretched
 )
 
 // elastic is how many slots may open beyond the base.
@@ -28,7 +33,7 @@ func (s *Scheduler) stretch(now time.Duration) {
 	switch {
 	case s.waiting.count == 0:
 		s.extra = max(0, min(s.extra, len(s.active)-s.policy.Sessions))
-	case rate < stretchBelow*capacity:
+	case rate < stretchBelow*capacity || s.linkFrees() || s.lastOnes(capacity):
 		if all, common := s.free(); since >= stretchEvery && (all == 0 || common == 0 && s.lines[Interactive].count == 0) {
 			extra := min(max(s.extra, len(s.active)-s.policy.Sessions)+1, room)
 			if extra != s.extra {
@@ -41,4 +46,20 @@ func (s *Scheduler) stretch(now time.Duration) {
 		s.stretched = now
 		s.slotChanges++
 	}
+}
+
+// linkFrees reports whether soon only sessions that cannot fill the link run.
+func (s *Scheduler) linkFrees() bool {
+	m := &s.model
+	return len(m.slow) > 0 && m.peak > 0 && m.sharing <= m.endingShared
+}
+
+// lastOnes reports whether what waits takes less time than one slow client needs for a file.
+func (s *Scheduler) lastOnes(capacity float64) bool {
+	m := &s.model
+	if m.slowShare < slowMatters || m.slowRate == 0 || capacity <= 0 {
+		return false
+	}
+	bytes := float64(s.waitingBytes())
+	return bytes/capacity < bytes/float64(s.waiting.count)/m.slowRate
 }

@@ -1,6 +1,7 @@
 package queue
 
 import (
+	"cmp"
 	"math"
 	"slices"
 	"time"
@@ -17,25 +18,40 @@ type model struct {
 	made                             bool
 	at                               time.Duration
 	activeSeen, slotsSeen, orderSeen uint64
-	peak                             float64 // bytes per second, 0 = unknown
-	endingAll, endingCommon          int     // sessions that end within EndingSoon
-	starts                           [walkLength]float64
-	n                                int     // starts in use: seconds from at, +Inf when it cannot be told
-	owed                             float64 // bytes that active sessions had to come at `at`
-	tail                             float64 // mean bytes that running sessions have to come whenever another one starts
-	people                           [walkLength]bool
-	sizes                            [walkLength]float64
-	finish                           []float64 // scratch: heap of the shared sessions' finish tags
-	finishOther                      []bool
-	slow                             []slowSession
+	peak                             float64             // bytes per second, 0 = unknown
+	endingAll, endingCommon          int                 // sessions that end within EndingSoon
+	owed                             float64             // bytes that active sessions had to come at `at`
+	tail                             float64             // mean bytes that running sessions have to come whenever another one starts
+	sharing, endingShared            int                 // sessions that take their share of the link, and those of them that end soon
+	slowShare                        float64             // of the sessions, those that their own clients hold back
+	slowRate                         float64             // bytes per second of such a one
+	lastFrom                         int                 // sessions ahead from which on elastic slots open for the last ones, 0 = they do not
+	lastAt                           float64             // seconds from at when they do
+	n                                int                 // sessions followed
+	starts                           [walkLength]float64 // seconds from at, +Inf when it cannot be told
+	next                             [walkLength]walker
+	running                          []walker // heap of the sessions that share the link, by finish; used up by the walk
+	slow                             []walker // the others, by end; used up by the walk
+	held                             map[*principal]int
 }
 
-// slowSession is an active session that its own client, not the link, holds back.
-type slowSession struct {
-	ends  float64 // seconds
-	rate  float64 // bytes per second
-	other bool    // below Interactive
+// walker is a session in the forecast.
+type walker struct {
+	who    *principal
+	other  bool    // below Interactive
+	begun  bool    // got its slot
+	bytes  float64 // to come
+	finish float64 // of one that shares the link: bytes that each of them gets until it ends
+	ends   float64 // of a slow one: seconds
+	rate   float64 // of a slow one: bytes per second
 }
+
+// A session's own rate means something after settled; below slowBelow of an even share its client is the brake.
+const (
+	settled    = 20 * time.Second
+	slowBelow  = 0.5
+	linkMemory = 10 * time.Minute // half of the link's rate is forgotten in it while only slow clients run
+)
 
 // refresh makes the forecast anew when it is stale.
 func (m *model) refresh(s *Scheduler, now time.Duration, tick bool) {
@@ -52,6 +68,10 @@ func (m *model) refresh(s *Scheduler, now time.Duration, tick bool) {
 	}
 	m.made, m.at, m.activeSeen, m.slotsSeen, m.orderSeen = true, now, s.activeChanges, s.slotChanges, s.orderChanges
 	peak, _ := s.rate.measured(now)
+	if peak < m.peak && len(s.active) > 0 && m.sharing == 0 {
+		// All that ran were slow clients: what they took says nothing about the link. What it gave before is forgotten slowly.
+		peak = max(peak, m.peak*math.Exp2(-age.Seconds()/linkMemory.Seconds()))
+	}
 	m.peak = max(peak, float64(s.policy.BandBytesPerSecond))
 	m.measure(s, now)
 	m.walk(s)
@@ -60,7 +80,7 @@ func (m *model) refresh(s *Scheduler, now time.Duration, tick bool) {
 // measure splits the active sessions into those that share the link and those that cannot take their share, and counts those
 // that end soon.
 func (m *model) measure(s *Scheduler, now time.Duration) {
-	m.finish, m.finishOther, m.slow = m.finish[:0], m.finishOther[:0], m.slow[:0]
+	m.running, m.slow, m.sharing, m.endingShared = m.running[:0], m.slow[:0], 0, 0
 	m.endingAll, m.endingCommon, m.owed, m.n = 0, 0, 0, 0
 	running := 0
 	for _, ses := range s.active {
@@ -71,129 +91,253 @@ func (m *model) measure(s *Scheduler, now time.Duration) {
 	share := m.peak / float64(max(running, 1))
 	for _, ses := range s.active {
 		left := float64(ses.remaining())
-		other := ses.class != Interactive
+		w := walker{who: ses.principal, other: ses.class != Interactive, begun: true, bytes: left, finish: left}
 		m.owed += left
 		ends := math.Inf(1)
 		if m.peak > 0 {
 			ends = left / share
 		}
-		const settled = 20 * time.Second // a session's own rate means something after it
-		held := now - ses.since
-		if rate := float64(ses.stay.bytes) / held.Seconds(); held >= settled && rate > 0 && rate < share/2 {
-			ends = left / rate
-			m.slow = append(m.slow, slowSession{ends, rate, other})
-		} else {
-			m.finish = append(m.finish, left)
-			m.finishOther = append(m.finishOther, other)
+		if held := now - ses.since; held >= settled {
+			rate := float64(ses.stay.bytes) / held.Seconds()
+			slow := rate > 0 && rate < slowBelow*share
+			m.weigh(ses.stay, slow, rate)
+			if slow {
+				ends = left / rate
+				w.ends, w.rate = ends, rate
+			}
 		}
-		if ends <= EndingSoon.Seconds() {
+		if w.rate > 0 {
+			m.slow = append(m.slow, w)
+		} else {
+			m.sharing++
+			m.running = append(m.running, w)
+		}
+		ses.stay.ending = ends <= EndingSoon.Seconds()
+		if ses.stay.ending {
 			m.endingAll++
-			if other {
+			if w.rate == 0 {
+				m.endingShared++
+			}
+			if w.other {
 				m.endingCommon++
 			}
 		}
 	}
 }
 
+// weigh learns, once from each session, how many are slow and how slow they are.
+func (m *model) weigh(st *stay, slow bool, rate float64) {
+	if st.weighed {
+		return
+	}
+	const weight = 1.0 / 64
+	st.weighed = true
+	if !slow {
+		m.slowShare -= m.slowShare * weight
+		return
+	}
+	m.slowShare += (1 - m.slowShare) * weight
+	if m.slowRate == 0 {
+		m.slowRate = rate
+	}
+	m.slowRate += (rate - m.slowRate) / 16
+}
+
+// freed takes a session whose slot is free off those that end soon: a slot counts once.
+func (m *model) freed(ses *session) {
+	if !ses.stay.ending {
+		return
+	}
+	ses.stay.ending = false
+	m.endingAll--
+	if ses.class != Interactive {
+		m.endingCommon--
+	}
+}
+
 // walk follows the first sessions of the order until they start: running sessions share the rate equally (a slow one keeps its
-// own), each that ends makes way for the next one that may take its slot.
+// own), each that ends makes way for the next one that may take its slot, reserve and shares respected. Of those to
+// come as many are taken for slow as were.
 func (m *model) walk(s *Scheduler) {
 	if s.waiting.count == 0 || m.peak == 0 {
 		return
 	}
 	for ses := range s.walkOrder {
-		m.people[m.n], m.sizes[m.n] = ses.class == Interactive, float64(ses.remaining())
+		m.next[m.n] = walker{who: ses.principal, other: ses.class != Interactive, bytes: float64(ses.remaining())}
 		m.starts[m.n] = math.Inf(1)
 		if m.n++; m.n == walkLength {
 			break
 		}
 	}
-	slices.SortFunc(m.slow, func(a, b slowSession) int {
-		if a.ends < b.ends {
-			return -1
-		}
-		return 1
-	})
-	h := finishHeap{m.finish, m.finishOther}
-	h.init()
-	var (
-		now, v, delivered, begun float64
-		tails, tailCount         float64
-		slots                    = s.slots()
-		activeAll                = len(s.active)
-		others                   = activeAll - s.byClass[active][Interactive]
-		nextPeople, nextOther    int
-		slow                     = m.slow
-		slowRate                 float64
-	)
-	for _, one := range slow {
-		slowRate += one.rate
+	if m.held == nil {
+		m.held = map[*principal]int{}
 	}
-	skip := func(i int, people bool) int {
-		for i < m.n && m.people[i] != people {
-			i++
+	clear(m.held)
+	w := walk{model: m, policy: &s.policy, slots: s.slots(), active: len(s.active)}
+	w.most = max(w.slots, s.policy.SessionsElastic)
+	for _, ses := range s.active {
+		m.held[ses.principal]++
+		if ses.class != Interactive {
+			w.others++
 		}
-		return i
 	}
-	nextPeople, nextOther = skip(0, true), skip(0, false)
-	for nextPeople < m.n || nextOther < m.n {
-		mayAny := activeAll < slots
-		mayOther := mayAny && others < slots-s.policy.Reserve && nextOther < m.n
-		if mayAny && (nextPeople < m.n || mayOther) {
-			i, other := nextPeople, false
-			if mayOther && nextOther < nextPeople {
-				i, other = nextOther, true
-			}
-			m.starts[i] = now
-			if tail := m.owed + begun - delivered; i >= m.n/2 {
-				tails, tailCount = tails+tail, tailCount+1
-			}
-			begun += m.sizes[i]
-			h.push(v+m.sizes[i], other)
-			activeAll++
-			if other {
-				others++
-				nextOther = skip(i+1, false)
-			} else {
-				nextPeople = skip(i+1, true)
-			}
+	slices.SortFunc(m.slow, func(a, b walker) int { return cmp.Compare(a.ends, b.ends) })
+	for i := range m.slow {
+		w.slowRate += m.slow[i].rate
+	}
+	heapify(m.running)
+	for w.first < m.n && w.step() {
+	}
+	if ses := s.front(false); m.n > 0 && s.takesOver(s.now, ses) {
+		m.starts[0] = min(m.starts[0], headFloor.Seconds())
+	}
+	m.tail = 0
+	if w.tailCount > 0 {
+		m.tail = w.tails / w.tailCount
+	}
+	m.foresee(s)
+}
+
+// foresee finds when the elastic slots will open for the last ones.
+func (m *model) foresee(s *Scheduler) {
+	m.lastFrom, m.lastAt = 0, 0
+	if s.elastic() == 0 || m.slowShare < slowMatters || m.slowRate == 0 {
+		return
+	}
+	waiting, bytes := float64(s.waiting.count), float64(s.waitingBytes())
+	mean := bytes / waiting
+	window := mean / m.slowRate // seconds that one slow client needs
+	last := int(window * m.peak / mean)
+	if m.lastFrom = max(s.waiting.count-last, 1); m.lastFrom > 1 {
+		m.lastAt = m.startOf(m.lastFrom, int64(bytes-float64(last)*mean))
+	}
+}
+
+// waitingBytes is the sum of the sizes of all waiting sessions.
+func (s *Scheduler) waitingBytes() (bytes int64) {
+	for c := range s.lines {
+		bytes += s.lines[c].bytes()
+	}
+	return bytes
+}
+
+// walk is the state of one forecast.
+type walk struct {
+	*model
+	policy                *Policy
+	slots, most           int // in force, and with all elastic ones
+	active, others        int
+	first                 int     // of next that has not started
+	now                   float64 // seconds
+	v                     float64 // bytes that each session of running has got
+	delivered, begunBytes float64
+	slowRate              float64 // of all slow sessions together
+	slowDebt              float64 // of a slow session to come
+	tails, tailCount      float64
+}
+
+// step lets one session start or one end; false when nothing happens any more.
+func (w *walk) step() bool {
+	if w.active < w.slots || w.active < w.most && len(w.running) == 0 {
+		if i := w.candidate(); i >= 0 {
+			w.start(i)
+			return true
+		}
+	}
+	return w.end()
+}
+
+// candidate returns the first session that may start now, -1 when none may.
+func (w *walk) candidate() int {
+	slots := w.slots
+	if len(w.running) == 0 { // elastic slots open until one shares the link again
+		slots = max(slots, min(w.active+1+w.policy.Reserve, w.most))
+	}
+	common := w.others < slots-w.policy.Reserve
+	head := -1
+	for i := w.first; i < w.n; i++ {
+		at := &w.next[i]
+		if at.begun || at.other && !common {
 			continue
 		}
-		// The next end: of a shared session in (f - v) k / rate, or of a slow one.
-		rate := max(m.peak-slowRate, m.peak/16)
-		step := math.Inf(1)
-		if k := len(h.finish); k > 0 {
-			step = (h.finish[0] - v) * float64(k) / rate
+		if head < 0 {
+			head = i
 		}
-		if len(slow) > 0 && slow[0].ends-now <= step {
-			step = max(slow[0].ends-now, 0)
-			if k := len(h.finish); k > 0 {
-				v += step * rate / float64(k)
-				delivered += step * rate
-			}
-			delivered += step * slowRate
-			slowRate -= slow[0].rate
-			if slow[0].other {
-				others--
-			}
-			slow = slow[1:]
-		} else if math.IsInf(step, 1) {
-			break
-		} else {
-			delivered += step * (rate + slowRate)
-			v = h.finish[0]
-			if h.pop() {
-				others--
-			}
+		if w.held[at.who] < w.policy.PerPrincipal || at.who == w.next[head].who {
+			return i
 		}
-		now += step
-		activeAll--
 	}
-	m.finish, m.finishOther = h.finish, h.other
-	m.tail = 0
-	if tailCount > 0 {
-		m.tail = tails / tailCount
+	return head // everybody has his share: the slot stays empty only for a while
+}
+
+func (w *walk) start(i int) {
+	at := &w.next[i]
+	at.begun = true
+	w.starts[i] = w.now
+	for w.first < w.n && w.next[w.first].begun {
+		w.first++
 	}
+	if i >= w.n/2 {
+		w.tails += w.owed + w.begunBytes - w.delivered
+		w.tailCount++
+	}
+	w.begunBytes += at.bytes
+	w.held[at.who]++
+	w.active++
+	if at.other {
+		w.others++
+	}
+	if w.slowDebt += w.slowShare; w.slowDebt >= 1 {
+		w.slowDebt--
+		at.rate, at.ends = w.model.slowRate, w.now+at.bytes/w.model.slowRate
+		w.slowRate += at.rate
+		k, _ := slices.BinarySearchFunc(w.slow, at.ends, func(a walker, ends float64) int { return cmp.Compare(a.ends, ends) })
+		w.slow = slices.Insert(w.slow, k, *at)
+		return
+	}
+	at.finish = w.v + at.bytes
+	w.running = append(w.running, *at)
+	siftUp(w.running)
+}
+
+// end lets the next session end: one that shares the link after (finish - v) k / rate, or a slow one.
+func (w *walk) end() bool {
+	rate := max(w.peak-w.slowRate, w.peak/16)
+	step, k := math.Inf(1), float64(len(w.running))
+	if k > 0 {
+		step = (w.running[0].finish - w.v) * k / rate
+	}
+	slow := len(w.slow) > 0 && w.slow[0].ends-w.now <= step
+	if slow {
+		step = max(w.slow[0].ends-w.now, 0)
+	}
+	if math.IsInf(step, 1) {
+		return false
+	}
+	w.now += step
+	w.delivered += step * w.slowRate
+	if k > 0 {
+		w.v += step * rate / k
+		w.delivered += step * rate
+	}
+	var gone walker
+	if slow {
+		gone = w.slow[0]
+		w.slow = slices.Delete(w.slow, 0, 1)
+		w.slowRate -= gone.rate
+	} else {
+		gone = w.running[0]
+		last := len(w.running) - 1
+		w.running[0] = w.running[last]
+		w.running = w.running[:last]
+		siftDown(w.running, 0)
+	}
+	w.held[gone.who]--
+	w.active--
+	if gone.other {
+		w.others--
+	}
+	return true
 }
 
 // startOf returns in how many seconds from m.at the session with that many sessions and bytes ahead starts, +Inf when it cannot
@@ -212,6 +356,14 @@ func (m *model) startOf(ahead int, bytes int64) float64 {
 	return max(last, (m.owed+float64(bytes)-m.tail)/m.peak)
 }
 
+// lastStart is when the session with that many ahead starts because the elastic slots open for the last ones, +Inf when they do not.
+func (m *model) lastStart(ahead int) float64 {
+	if m.lastFrom == 0 || ahead < m.lastFrom {
+		return math.Inf(1)
+	}
+	return m.lastAt + float64(ahead-m.lastFrom)*stretchEvery.Seconds()
+}
+
 // contact notes that the client of a waiting session is here and returns what it is told.
 func (s *Scheduler) contact(now time.Duration, ses *session) Verdict {
 	if ses.noShowAt == 0 {
@@ -225,10 +377,21 @@ func (s *Scheduler) contact(now time.Duration, ses *session) Verdict {
 	if ses.class != Interactive {
 		windowAll = windowCommon
 	}
-	v.CheckIn = s.check(ses, v, ahead < windowAll)
+	v.CheckIn = s.check(ses, v, ahead < windowAll || ahead == 0 && s.takesOver(now, ses))
 	ses.noShowAt = now + v.CheckIn + v.CheckIn/2 + noShowMargin
+	ses.sample.checkDeci = uint16((v.CheckIn + 99*time.Millisecond) / (100 * time.Millisecond))
 	s.plan(ses)
 	return v
+}
+
+// expected reports whether the client of a waiting session is here, or was told to come soon.
+func (s *Scheduler) expected(now time.Duration, ses *session) bool {
+	return ses.held() > 0 || ses.noShowAt > 0 && ses.checkAt() <= now+checkFloor
+}
+
+// checkAt is when the client of a waiting session was told to come, a tenth of a second early at most.
+func (s *session) checkAt() time.Duration {
+	return s.noShowAt - noShowMargin - time.Duration(s.sample.checkDeci)*50*time.Millisecond
 }
 
 // check is when a waiting client asks again: at the first contact soon (a crowd that comes at once is spread over a few
@@ -258,7 +421,12 @@ const longestPromise = 365 * 24 * time.Hour
 
 // estimate fills in the forecast for a session with that many sessions and bytes ahead, and keeps the promise for judgement.
 func (s *Scheduler) estimate(now time.Duration, ses *session, ahead int, bytes int64, v *Verdict) {
-	start := s.model.startOf(ahead, bytes) - (now - s.model.at).Seconds()
+	if head := ses.yieldTo(); head != nil {
+		if n, sum := s.place(head, false); n > ahead {
+			ahead, bytes = n, sum // the head goes first, and this one when that would have
+		}
+	}
+	start := min(s.model.startOf(ahead, bytes), s.model.lastStart(ahead)) - (now - s.model.at).Seconds()
 	if !(start < longestPromise.Seconds()) {
 		return
 	}
@@ -290,58 +458,39 @@ func hashOf(key Key) uint64 {
 	return h
 }
 
-// finishHeap is the shared sessions of the walk by their finish, the first at the top.
-type finishHeap struct {
-	finish []float64
-	other  []bool
-}
+// A heap of walkers by finish, the first at the top.
 
-func (h *finishHeap) swap(i, j int) {
-	h.finish[i], h.finish[j] = h.finish[j], h.finish[i]
-	h.other[i], h.other[j] = h.other[j], h.other[i]
-}
-
-func (h *finishHeap) init() {
-	for i := len(h.finish)/2 - 1; i >= 0; i-- {
-		h.down(i)
+func heapify(h []walker) {
+	for i := len(h)/2 - 1; i >= 0; i-- {
+		siftDown(h, i)
 	}
 }
 
-func (h *finishHeap) push(finish float64, other bool) {
-	h.finish, h.other = append(h.finish, finish), append(h.other, other)
-	for i := len(h.finish) - 1; i > 0; {
+// siftUp puts the last one in its place.
+func siftUp(h []walker) {
+	for i := len(h) - 1; i > 0; {
 		parent := (i - 1) / 2
-		if h.finish[parent] <= h.finish[i] {
+		if h[parent].finish <= h[i].finish {
 			return
 		}
-		h.swap(i, parent)
+		h[i], h[parent] = h[parent], h[i]
 		i = parent
 	}
 }
 
-// pop takes the first out and reports whether it is below Interactive.
-func (h *finishHeap) pop() (other bool) {
-	other = h.other[0]
-	last := len(h.finish) - 1
-	h.swap(0, last)
-	h.finish, h.other = h.finish[:last], h.other[:last]
-	h.down(0)
-	return other
-}
-
-func (h *finishHeap) down(i int) {
+func siftDown(h []walker, i int) {
 	for {
 		child := 2*i + 1
-		if child >= len(h.finish) {
+		if child >= len(h) {
 			return
 		}
-		if child+1 < len(h.finish) && h.finish[child+1] < h.finish[child] {
+		if child+1 < len(h) && h[child+1].finish < h[child].finish {
 			child++
 		}
-		if h.finish[i] <= h.finish[child] {
+		if h[i].finish <= h[child].finish {
 			return
 		}
-		h.swap(i, child)
+		h[i], h[child] = h[child], h[i]
 		i = child
 	}
 }

@@ -13,7 +13,7 @@ func (s *Scheduler) begin(ses *session, asked RangeAsk, validator string) *Respo
 
 // Progress notes n more delivered bytes of a running response; they feed the measured rate and the estimates.
 func (s *Scheduler) Progress(now time.Duration, r *Response, n int64) {
-	now = s.advance(now)
+	s.advance(now)
 	if r.done || n <= 0 {
 		return
 	}
@@ -149,6 +149,7 @@ func (s *Scheduler) freeSlot(now time.Duration, ses *session, reason Reason) {
 	ses.principal.active--
 	s.fill(ses.principal)
 	ses.principal.live--
+	s.model.freed(ses)
 	st.bytes, st.wait, ses.promised = 0, 0, -1
 	ses.yielding, st.yieldTo = false, nil
 	s.activeChanges++

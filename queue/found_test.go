@@ -22,7 +22,7 @@ func yieldingWithHeld(t *testing.T) (h *harness, x Ask, w *Waiter, r *Response) 
 	}
 	h.pass(PreemptAfter)
 	h.want(Queued, askOf("head", "o"))
-	h.tick(TickEvery)
+	h.tick(4 * time.Second) // its client is about to come again
 	if _, v := h.want(Queued, x); !v.Yielded {
 		t.Fatal("it was not told to yield")
 	}
@@ -75,7 +75,7 @@ func TestQ16_AHeadThatHadItsSlotIsNotWaitedForAgain(t *testing.T) {
 	r, _ := h.want(Admitted, x)
 	h.pass(PreemptAfter)
 	h.want(Queued, head)
-	h.tick(TickEvery)
+	h.tick(4 * time.Second)
 	h.finish(r, 0, 10, true)
 	if _, v := h.want(Queued, x); !v.Yielded {
 		t.Fatal("it was not told to yield")
@@ -137,7 +137,7 @@ func TestX4_Q16_AChangeClosesElasticSlotsBeforeItJudgesChoices(t *testing.T) {
 	}
 	h.pass(PreemptAfter)
 	h.want(Queued, askOf("head", "o"))
-	h.tick(TickEvery)
+	h.tick(4 * time.Second) // its client is about to come again
 	if _, v := h.want(Queued, x); !v.Yielded {
 		t.Fatal("it was not told to yield")
 	}
@@ -169,4 +169,19 @@ func TestQ18_LateTicksDoWhatWasDueInOrder(t *testing.T) {
 	if want := "[q1 r1 q2]"; len(got) != 3 || want != "["+got[0]+" "+got[1]+" "+got[2]+"]" {
 		t.Fatalf("order %v, want %s", got, want)
 	}
+}
+
+func TestQ16_AVoidYieldIsOverForTheNextRequestToo(t *testing.T) {
+	h, x, w, r := yieldingWithHeld(t)
+	h.s.Withdraw(h.now, w)
+	h.s.Leave(h.now, askOf("head", "o").Key)
+	h.want(Queued, askOf("other", "o"))
+	h.tick(4 * time.Second)
+	h.pass(time.Second)
+	h.s.Leave(h.now, askOf("other", "o").Key)
+	if w, _, v := h.hold(x); v.Outcome != RangesBusy || w == nil {
+		t.Fatalf("outcome %v, held %v: it has nobody to yield to", v.Outcome, w != nil)
+	}
+	h.s.Abandon(h.now, r)
+	h.check()
 }

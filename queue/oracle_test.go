@@ -37,6 +37,7 @@ type oSession struct {
 	waited, wait   time.Duration
 	told           bool
 	noShow, due    time.Duration // due: idle end of an active one, 0 while responses run
+	checkAt        time.Duration // when its client was told to come
 	charged        *oLane
 	start          int64
 	covered        []bool
@@ -304,6 +305,7 @@ func (o *oracle) contact(ses *oSession) oAnswer {
 	ses.told = true
 	if o.coreSaid != nil {
 		ses.noShow = o.now + o.coreSaid.CheckIn + o.coreSaid.CheckIn/2 + 15*time.Second
+		ses.checkAt = ses.noShow - 15*time.Second - (o.coreSaid.CheckIn+99*time.Millisecond).Truncate(100*time.Millisecond)/2
 	}
 	return oAnswer{outcome: Queued, class: ses.class, position: slices.Index(o.merged(), ses) + 1, arrival: ses.arrival}
 }
@@ -352,7 +354,7 @@ func (o *oracle) withdraw(w *oWaiter) (oAnswer, bool) {
 }
 
 // depart is Depart. The CheckIn of the contact it counts as is not told to anybody: noShow comes from the core.
-func (o *oracle) depart(w *oWaiter, noShow func(Key) time.Duration) bool {
+func (o *oracle) depart(w *oWaiter, noShow func(Key) (noShow, checkAt time.Duration)) bool {
 	ses, ok := w.unhold()
 	switch {
 	case !ok:
@@ -362,7 +364,8 @@ func (o *oracle) depart(w *oWaiter, noShow func(Key) time.Duration) bool {
 		if !ses.told {
 			o.counts.Queued++
 		}
-		ses.told, ses.noShow = true, noShow(ses.key)
+		ses.told = true
+		ses.noShow, ses.checkAt = noShow(ses.key)
 	default:
 		o.leaveOrder(ses)
 		o.end(oEnd{Class: ses.class, Reason: ReasonCancelled, Wait: o.now - ses.since})

@@ -20,8 +20,8 @@ func (o *oracle) choose() {
 		o.believeChoice(h)
 		return
 	}
-	if o.slotFor(h) {
-		return
+	if o.slotFor(h) || len(h.waiters) == 0 && (!h.told || h.checkAt > o.now+2*time.Second) {
+		return // its client is neither here nor about to come
 	}
 	var fit []*oSession
 	for _, ses := range o.sessions {
@@ -124,7 +124,7 @@ func (o *oracle) yield(ses *oSession) {
 	o.join(ses)
 	ses.blockedBy = head
 	if len(ses.waiters) == 0 { // it was told with the answer to its last request
-		ses.told, ses.noShow = true, o.now+3*time.Second+15*time.Second
+		ses.told, ses.noShow, ses.checkAt = true, o.now+3*time.Second+15*time.Second, o.now+2*time.Second
 	}
 	o.dispatch()
 }

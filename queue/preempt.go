@@ -6,14 +6,25 @@ import "time"
 const PreemptAfter = time.Minute
 
 // choose marks at most one active session to give its slot up to the head of the order at its next range. It is done on a tick
-// that ends without a free slot for the head.
+// that ends without a free slot for the head, and only for a head whose client is here or about to come: no slot is emptied for
+// an absent one.
 func (s *Scheduler) choose(now time.Duration) {
-	if !s.policy.Preempt || s.draining || s.waiting.count == 0 {
+	if s.draining || s.waiting.count == 0 {
 		return
 	}
 	head := s.front(false)
-	if s.freeFor(head.class) > 0 {
+	if s.freeFor(head.class) > 0 || !s.expected(now, head) {
 		return
+	}
+	if ses := s.victim(now, head); ses != nil {
+		ses.stay.yieldTo, ses.stay.yieldSince = head, head.since
+	}
+}
+
+// victim returns the active session that the head of the order may have the slot of, nil when there is none.
+func (s *Scheduler) victim(now time.Duration, head *session) *session {
+	if !s.policy.Preempt {
+		return nil
 	}
 	var best *session
 	for _, ses := range s.active {
@@ -22,9 +33,20 @@ func (s *Scheduler) choose(now time.Duration) {
 			best = ses
 		}
 	}
-	if best != nil {
-		best.stay.yieldTo, best.stay.yieldSince = head, head.since
+	return best
+}
+
+// takesOver reports whether a slot is, or may be, given up to the head of the order: its client should come soon.
+func (s *Scheduler) takesOver(now time.Duration, head *session) bool {
+	if !s.policy.Preempt {
+		return false
 	}
+	for _, ses := range s.active {
+		if ses.yieldTo() == head {
+			return true
+		}
+	}
+	return s.victim(now, head) != nil
 }
 
 // outranks reports whether the head may have the slot of an active session: it is of a higher class, or below its principal's
@@ -119,7 +141,7 @@ func (s *Scheduler) yield(now time.Duration, ses *session) {
 	s.join(now, ses)
 	s.moves.Yielded[ses.lifted]++
 	if ses.present == nil {
-		ses.noShowAt = now + rangesCheck + rangesCheck/2 + noShowMargin
+		ses.noShowAt, ses.sample.checkDeci = now+rangesCheck+rangesCheck/2+noShowMargin, uint16(rangesCheck/(100*time.Millisecond))
 	}
 	s.plan(ses)
 	s.dispatch(now)

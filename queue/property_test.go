@@ -12,7 +12,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// seedOf is the seed of the random histories: ARKVORY_SEED replays another run's.
+// envNumber reads a number that steers the random histories: ARKVORY_SEED replays the run of another seed, ARKVORY_HISTORIES says
+// how many.
 func envNumber(t testing.TB, name string, otherwise uint64) uint64 {
 	text := os.Getenv(name)
 	if text == "" {

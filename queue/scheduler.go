@@ -117,7 +117,7 @@ func (s *Scheduler) decide(now time.Duration, a *Ask) (*session, *Response, Verd
 	if ses == nil {
 		return nil, nil, verdict
 	}
-	if ses.state == active && ses.stay.yieldTo != nil {
+	if ses.state == active && (ses.yielding || ses.stay.yieldTo != nil) {
 		if verdict, yields := s.yieldAt(now, ses); yields {
 			return ses, nil, verdict
 		}

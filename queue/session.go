@@ -92,6 +92,8 @@ type stay struct {
 	bytes       int64         // delivered with this slot
 	idleAt      time.Duration // without responses: when the slot is freed
 	activeIndex int
+	ending      bool // counted among the sessions that end soon
+	weighed     bool // counted in the share of slow clients
 	announced   bool // the response that took the slot was handed out
 	leaving     bool // ends as cancelled with its last response
 }

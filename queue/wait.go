@@ -72,7 +72,7 @@ func (s *Scheduler) admit(now time.Duration, ses *session) {
 	st.wait = now - ses.since
 	s.leaveWait(now, ses)
 	ses.state, ses.since = active, now
-	st.bytes, st.openBytes, st.announced = 0, 0, false
+	st.bytes, st.openBytes, st.announced, st.weighed = 0, 0, false, false
 	st.activeIndex = len(s.active)
 	s.active = append(s.active, ses)
 	s.byClass[active][ses.class]++
