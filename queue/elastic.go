@@ -54,12 +54,9 @@ func (s *Scheduler) linkFrees() bool {
 	return len(m.slow) > 0 && m.peak > 0 && m.sharing <= m.endingShared
 }
 
-// lastOnes reports whether what waits takes less time than one slow client needs for a file.
+// lastOnes reports whether the link serves what waits in less time than one slow client needs for a file, that is with n files of
+// b bytes n b / capacity < b / slowRate.
 func (s *Scheduler) lastOnes(capacity float64) bool {
 	m := &s.model
-	if m.slowShare < slowMatters || m.slowRate == 0 || capacity <= 0 {
-		return false
-	}
-	bytes := float64(s.waitingBytes())
-	return bytes/capacity < bytes/float64(s.waiting.count)/m.slowRate
+	return m.slowShare >= slowMatters && m.slowRate > 0 && float64(s.waiting.count) < capacity/m.slowRate
 }

@@ -8,7 +8,10 @@ import (
 )
 
 // walkLength is how many sessions at the front of the order the forecast follows one by one.
-const walkLength = 256
+const walkLength = 1024
+
+// walkEvery is how old the forecast of a queue that is not small may become while no slot changes hands.
+const walkEvery = 5 * time.Second
 
 // smallQueue is up to how many waiting sessions the forecast is made anew for every contact after a change.
 const smallQueue = 64
@@ -18,9 +21,12 @@ type model struct {
 	made                             bool
 	at                               time.Duration
 	activeSeen, slotsSeen, orderSeen uint64
-	peak                             float64             // bytes per second, 0 = unknown
-	endingAll, endingCommon          int                 // sessions that end within EndingSoon
+	peak                             float64 // bytes per second, 0 = unknown
+	endingAll, endingCommon          int     // sessions that end within EndingSoon
+	measured                         time.Duration
+	owedNow                          float64             // bytes that active sessions have to come
 	owed                             float64             // bytes that active sessions had to come at `at`
+	spread                           float64             // its standard deviation
 	tail                             float64             // mean bytes that running sessions have to come whenever another one starts
 	sharing, endingShared            int                 // sessions that take their share of the link, and those of them that end soon
 	slowShare                        float64             // of the sessions, those that their own clients hold back
@@ -53,35 +59,40 @@ const (
 	linkMemory = 10 * time.Minute // half of the link's rate is forgotten in it while only slow clients run
 )
 
-// refresh makes the forecast anew when it is stale.
+// refresh makes the forecast anew when it is stale: of a small queue after every change, of a bigger one when slots changed or it is
+// walkEvery old; a forecast that ages is read on from its own time.
 func (m *model) refresh(s *Scheduler, now time.Duration, tick bool) {
 	age := now - m.at
-	changed := m.activeSeen != s.activeChanges || m.slotsSeen != s.slotChanges || m.orderSeen != s.orderChanges
+	slots := m.slotsSeen != s.slotChanges
+	changed := slots || m.activeSeen != s.activeChanges || m.orderSeen != s.orderChanges
+	small := s.waiting.count <= smallQueue
 	switch {
-	case !m.made:
-	case tick || s.waiting.count <= smallQueue:
-		if !changed && age < TickEvery {
+	case !m.made || small && changed || slots && age >= TickEvery/5:
+	case tick:
+		m.measure(s, now)
+		if small && age < TickEvery || !small && age < walkEvery {
 			return
 		}
-	case age < TickEvery && (m.slotsSeen == s.slotChanges || age < TickEvery/5):
+		m.walk(s, now)
+		return
+	default:
 		return
 	}
-	m.made, m.at, m.activeSeen, m.slotsSeen, m.orderSeen = true, now, s.activeChanges, s.slotChanges, s.orderChanges
-	peak, _ := s.rate.measured(now)
-	if peak < m.peak && len(s.active) > 0 && m.sharing == 0 {
-		// All that ran were slow clients: what they took says nothing about the link. What it gave before is forgotten slowly.
-		peak = max(peak, m.peak*math.Exp2(-age.Seconds()/linkMemory.Seconds()))
-	}
-	m.peak = max(peak, float64(s.policy.BandBytesPerSecond))
 	m.measure(s, now)
-	m.walk(s)
+	m.walk(s, now)
 }
 
 // measure splits the active sessions into those that share the link and those that cannot take their share, and counts those
 // that end soon.
 func (m *model) measure(s *Scheduler, now time.Duration) {
+	peak, _ := s.rate.measured(now)
+	if peak < m.peak && len(s.active) > 0 && m.sharing == 0 {
+		// All that ran were slow clients: what they took says nothing about the link. What it gave before is forgotten slowly.
+		peak = max(peak, m.peak*math.Exp2(-(now-m.measured).Seconds()/linkMemory.Seconds()))
+	}
+	m.peak, m.measured = max(peak, float64(s.policy.BandBytesPerSecond)), now
 	m.running, m.slow, m.sharing, m.endingShared = m.running[:0], m.slow[:0], 0, 0
-	m.endingAll, m.endingCommon, m.owed, m.n = 0, 0, 0, 0
+	m.endingAll, m.endingCommon, m.owedNow = 0, 0, 0
 	running := 0
 	for _, ses := range s.active {
 		if ses.stay.running > 0 {
@@ -92,7 +103,7 @@ func (m *model) measure(s *Scheduler, now time.Duration) {
 	for _, ses := range s.active {
 		left := float64(ses.remaining())
 		w := walker{who: ses.principal, other: ses.class != Interactive, begun: true, bytes: left, finish: left}
-		m.owed += left
+		m.owedNow += left
 		ends := math.Inf(1)
 		if m.peak > 0 {
 			ends = left / share
@@ -158,14 +169,20 @@ func (m *model) freed(ses *session) {
 // walk follows the first sessions of the order until they start: running sessions share the rate equally (a slow one keeps its
 // own), each that ends makes way for the next one that may take its slot, reserve and shares respected. Of those to
 // come as many are taken for slow as were.
-func (m *model) walk(s *Scheduler) {
+func (m *model) walk(s *Scheduler, now time.Duration) {
+	m.made, m.at, m.activeSeen, m.slotsSeen, m.orderSeen = true, now, s.activeChanges, s.slotChanges, s.orderChanges
+	m.owed, m.n, m.lastFrom = m.owedNow, 0, 0
+	length := walkLength
+	if s.waiting.count > 2*walkLength {
+		length = walkLength / 4
+	}
 	if s.waiting.count == 0 || m.peak == 0 {
 		return
 	}
 	for ses := range s.walkOrder {
 		m.next[m.n] = walker{who: ses.principal, other: ses.class != Interactive, bytes: float64(ses.remaining())}
 		m.starts[m.n] = math.Inf(1)
-		if m.n++; m.n == walkLength {
+		if m.n++; m.n == length {
 			break
 		}
 	}
@@ -191,9 +208,10 @@ func (m *model) walk(s *Scheduler) {
 	if ses := s.front(false); m.n > 0 && s.takesOver(s.now, ses) {
 		m.starts[0] = min(m.starts[0], headFloor.Seconds())
 	}
-	m.tail = 0
+	m.tail, m.spread = 0, 0
 	if w.tailCount > 0 {
 		m.tail = w.tails / w.tailCount
+		m.spread = math.Sqrt(max(w.tailSquares/w.tailCount-m.tail*m.tail, 0))
 	}
 	m.foresee(s)
 }
@@ -204,13 +222,27 @@ func (m *model) foresee(s *Scheduler) {
 	if s.elastic() == 0 || m.slowShare < slowMatters || m.slowRate == 0 {
 		return
 	}
-	waiting, bytes := float64(s.waiting.count), float64(s.waitingBytes())
-	mean := bytes / waiting
-	window := mean / m.slowRate // seconds that one slow client needs
-	last := int(window * m.peak / mean)
-	if m.lastFrom = max(s.waiting.count-last, 1); m.lastFrom > 1 {
-		m.lastAt = m.startOf(m.lastFrom, int64(bytes-float64(last)*mean))
+	waiting := float64(s.waiting.count)
+	last := min(m.peak/m.slowRate, waiting)
+	if m.lastFrom = max(s.waiting.count-int(last), 1); m.lastFrom == 1 {
+		return
 	}
+	var bytes int64
+	for c := range s.lines {
+		bytes += s.lines[c].bytes()
+	}
+	m.lastAt = m.startOf(m.lastFrom, bytes-s.lastBytes(last/waiting))
+}
+
+// lastBytes is the sum of the sizes of that share of each class's sessions, the last of its order.
+func (s *Scheduler) lastBytes(share float64) (bytes int64) {
+	for c := range s.lines {
+		l := &s.lines[c]
+		if l.count > 0 {
+			bytes += l.bytes() - l.firstBytes(l.count-int(share*float64(l.count)))
+		}
+	}
+	return bytes
 }
 
 // waitingBytes is the sum of the sizes of all waiting sessions.
@@ -233,7 +265,8 @@ type walk struct {
 	delivered, begunBytes float64
 	slowRate              float64 // of all slow sessions together
 	slowDebt              float64 // of a slow session to come
-	tails, tailCount      float64
+	tails, tailSquares    float64
+	tailCount             float64
 }
 
 // step lets one session start or one end; false when nothing happens any more.
@@ -278,7 +311,9 @@ func (w *walk) start(i int) {
 		w.first++
 	}
 	if i >= w.n/2 {
-		w.tails += w.owed + w.begunBytes - w.delivered
+		tail := w.owed + w.begunBytes - w.delivered
+		w.tails += tail
+		w.tailSquares += tail * tail
 		w.tailCount++
 	}
 	w.begunBytes += at.bytes
@@ -426,18 +461,24 @@ func (s *Scheduler) estimate(now time.Duration, ses *session, ahead int, bytes i
 			ahead, bytes = n, sum // the head goes first, and this one when that would have
 		}
 	}
-	start := min(s.model.startOf(ahead, bytes), s.model.lastStart(ahead)) - (now - s.model.at).Seconds()
+	start := min(s.model.startOf(ahead, bytes)/s.rate.busy(), s.model.lastStart(ahead)) - (now - s.model.at).Seconds()
 	if !(start < longestPromise.Seconds()) {
 		return
 	}
 	start = max(start, 0)
-	f := s.calibration.forecast(ses.class, start)
+	f := s.calibration.forecast(start)
+	if ahead >= s.model.n {
+		// Beyond the walk it is not known in which phase of their downloads the others are.
+		const ninth = 1.28 // standard deviations to the ninth decile
+		f.p90 += ninth * s.model.spread / s.model.peak
+		f.p10 = max(f.p10-ninth*s.model.spread/s.model.peak, 0)
+	}
 	v.EstimateKnown = true
 	v.StartsIn, v.EarliestIn, v.LatestIn = seconds(f.p50), seconds(f.p10), seconds(f.p90)+TickEvery
 	if ses.promised < 0 {
 		ses.promised = float32((v.Waited + v.StartsIn).Seconds())
 	}
-	ses.sample.offer(now, ses.number, start, v)
+	ses.sample.offer(now, ses.number, v)
 }
 
 func seconds(v float64) time.Duration { return time.Duration(v * float64(time.Second)) }

@@ -69,13 +69,14 @@ func (s *Scheduler) outranks(head, ses *session) bool {
 	}
 }
 
-// late reports whether a waiting session, should it wait for the next slot that opens, ends later than under equal sharing.
+// late reports whether a waiting session, should it wait for the next slot that opens, ends later than under equal sharing, by more
+// than a slot is held before it can be asked back: that is the slip that is not worth interrupting others for.
 func (s *Scheduler) late(head *session) bool {
 	if s.model.peak == 0 || s.model.n == 0 {
 		return false
 	}
 	opens := s.model.starts[0] + float64(head.remaining())*float64(len(s.active))/s.model.peak
-	return opens > float64(s.finishesAfter(head.order))/s.model.peak
+	return opens > float64(s.finishesAfter(head.order))/s.model.peak+PreemptAfter.Seconds()
 }
 
 // yieldsBefore orders the sessions that could give way: the lowest class, then the principal most above its share, then the one

@@ -21,6 +21,30 @@ type rateMeter struct {
 	next     int
 	latest   rateSample // the last closed sample, with or without bytes
 	capacity float64    // slowly forgotten peak, bytes per second
+	used     float64    // of the peak, while anybody waits; 0 = not known
+}
+
+// busyOver is the time over which the use of the link is averaged.
+const busyOver = 30 * time.Minute
+
+// note takes the last sample into the use of the link; it is called on ticks while anybody waits.
+func (m *rateMeter) note(now time.Duration, peak float64) {
+	if m.latest.at != now || peak <= 0 {
+		return
+	}
+	used := min(float64(m.latest.bytesPerSecond)/peak, 1)
+	if m.used == 0 {
+		m.used = 1
+	}
+	m.used += (used - m.used) / busyOver.Seconds()
+}
+
+// busy is the share of the peak that flows on the average while anybody waits, 0.5..1: the peak alone would promise too early.
+func (m *rateMeter) busy() float64 {
+	if m.used == 0 {
+		return 1
+	}
+	return max(m.used, 0.5)
 }
 
 type rateSample struct {

@@ -10,7 +10,7 @@ import (
 // another one's absent session heads the queue.
 const shareGrace = 20
 
-// Tick expires, lifts, measures and hands out slots. Its cost is that of what changed, at most 192 + n/1024 due sessions
+// Tick expires, lifts, measures and hands out slots. Its cost is that of what changed, at most 192 + n/2048 due sessions
 // a tick and the first few hundred of the order for the estimates; it never sorts or walks the whole queue.
 func (s *Scheduler) Tick(now time.Duration) {
 	now = s.advance(now)
@@ -20,6 +20,9 @@ func (s *Scheduler) Tick(now time.Duration) {
 	s.repair()
 	s.stretch(now)
 	s.model.refresh(s, now, true)
+	if s.waiting.count > 0 {
+		s.rate.note(now, s.model.peak)
+	}
 	all, common := s.free()
 	candidates := s.lines[Interactive].count
 	if common > 0 {
@@ -38,7 +41,7 @@ func (s *Scheduler) Tick(now time.Duration) {
 // A tick looks at no more than this many due sessions: expireFloor and one of expireShare.
 const (
 	expireFloor = 192
-	expireShare = 1024
+	expireShare = 2048
 )
 
 // expireActive frees the slots of sessions without responses for too long; they are few, and none may wait for others' no-shows.
