@@ -5,17 +5,23 @@ SHELL       := /bin/bash
 .DEFAULT_GOAL := help
 
 BIN      := bin/arkvory-sidecar
+CTL      := bin/arkvoryctl
 VERSION  ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 FUZZTIME ?= 3s
 TIMEOUT  ?= 10m
 UPSTREAM ?=
+# Random histories that `make check` plays against the oracle, runs of each benchmark of the queue, and seeds and files of the simulation.
+HISTORIES ?= 100000
+COUNT    ?= 1
+SEEDS    ?= 1
+SCENARIOS ?= $(sort $(wildcard testdata/sim/*.yaml))
 # Where the comparison with other proxies is, when this checkout stands beside it.
 PEERS    ?= ../shared/bench/peers.sh
 
-.PHONY: help run build test needs lint check race fuzz bench gate clean
+.PHONY: help run build test needs lint check race fuzz bench bench-queue sim gate clean
 
 help: ## list the targets
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-7s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-11s %s\n", $$1, $$2}'
 
 run: build ## build and start; UPSTREAM=http://host:port puts it before a store, without one it serves a demo origin
 	@listen="$${ARKVORY_LISTEN:-:8080}"; admin="$${ARKVORY_ADMIN_LISTEN:-127.0.0.1:8081}"
@@ -28,8 +34,8 @@ run: build ## build and start; UPSTREAM=http://host:port puts it before a store,
 	if [ -n "$(UPSTREAM)" ]; then export ARKVORY_UPSTREAM="$(UPSTREAM)"; fi
 	exec $(BIN)
 
-build: ## build the static binary bin/arkvory-sidecar
-	@CGO_ENABLED=0 go build -trimpath -ldflags "-s -w -X main.version=$(VERSION)" -o $(BIN) ./cmd/arkvory-sidecar
+build: ## build the static binaries bin/arkvory-sidecar and bin/arkvoryctl
+	@CGO_ENABLED=0 go build -trimpath -ldflags "-s -w -X main.version=$(VERSION)" -o $(dir $(BIN)) ./cmd/arkvory-sidecar ./cmd/arkvoryctl
 
 test: needs lint ## everything a change must pass: format, vet, all tests under the race detector
 	go test -race -timeout $(TIMEOUT) ./...
@@ -60,10 +66,11 @@ lint:
 	if [ -n "$$unformatted" ]; then echo "gofmt -w is needed for:"; echo "$$unformatted"; exit 1; fi
 	go vet ./...
 
-check: needs lint ## lint with staticcheck, all tests under the race detector, a short fuzz of every target
+check: needs lint ## lint with staticcheck, all tests under the race detector, HISTORIES random histories of the queue, a short fuzz of every target
 	go vet -tags gate ./...
 	go tool staticcheck -tags gate ./...
 	go test -race -timeout $(TIMEOUT) ./...
+	ARKVORY_HISTORIES=$(HISTORIES) go test -count=1 -timeout 30m -run RandomHistories -v ./queue
 	$(MAKE) --no-print-directory fuzz
 
 fuzz: ## fuzz every target for FUZZTIME each (default 3s)
@@ -92,6 +99,15 @@ bench: build ## compare with nginx and HAProxy when their harness is there, else
 	  exec bash $(PEERS) --no-caddy --only '4 conns'
 	fi
 	go test -run '^$$' -bench . -benchmem ./...
+
+bench-queue: ## benchmarks of the queue's core, COUNT runs each (default 1), in the form that benchstat reads
+	@go test -run '^$$' -bench 'Tick|Contact|Decisions|Memory' -benchmem -count=$(COUNT) -timeout 60m ./queue
+
+sim: build ## simulate the scenarios of testdata/sim side by side (SEEDS=5 for several seeds, SCENARIOS=file.yaml for one)
+	@for file in $(SCENARIOS); do
+	  $(CTL) simulate --scenario "$$file" --seeds $(SEEDS)
+	  echo
+	done
 
 gate: needs build ## the long gates of the main job (minutes; real nginx, real bytes)
 	go test -count=1 -tags gate -run Gate -timeout 30m -v ./cmd/...

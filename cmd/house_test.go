@@ -88,6 +88,7 @@ var clockReads = map[string]string{
 	"bucket/clock.go":         "the clock file of the buckets: the governor's default clock and its one timer",
 	"queue/admission/gate.go": "default of the injected clock",
 	"queue/memory/queue.go":   "shell around the core: default of the injected clock, the tick, the term of a hold",
+	"proxy/download.go":       "the rest of a client's patience, a timer only for a request that waits for a place after a hold",
 	"proxy/front/conn.go":     "socket shell: bounds of a lingering close",
 	"proxy/front/server.go":   "socket shell: the watcher's tick, the coarse clock, the pause after a failed accept",
 	"proxy/proxy.go":          "composition: one clock for the gates and the readiness page, pauses after a panic, the bound of a stop",

@@ -153,7 +153,7 @@ var sessionDefinitions = []definition{
 		from("ARKVORY_TRANSFER_QUEUE_TIMEOUT_MS in seconds, at most 25"),
 	whole("ARKVORY_OBJECT_CACHE_ENTRIES", 1, 1048576, "65536", "", "Objects whose size and validator are remembered."),
 	whole("ARKVORY_OBJECT_CACHE_SECONDS", 1, 86400, "600", "", "How long they are remembered."),
-	{name: "ARKVORY_DECISION_LOG", rule: "path of a file in a directory that can be written to; emptied at the start", example: "/var/log/arkvory/decisions.log",
+	{name: "ARKVORY_DECISION_LOG", rule: "path of a file, no link, in a directory that can be written to; emptied at the start", example: "/var/lib/arkvory/decisions.log",
 		meaning: "File of all events and decisions of the queue, for a replay. Names are hashed, without a key: as confidential as an access log. Unset: none.", check: checkWritable},
 	words("ARKVORY_LOG_LEVEL", "info", "Least level that is logged.", "debug", "info", "warn", "error"),
 	words("ARKVORY_LOG_FORMAT", "json", "auto is pretty on a terminal and json elsewhere.", "auto", "json", "pretty"),

@@ -135,10 +135,12 @@ func readFile(path string) ([]byte, error) {
 }
 
 // checkWritable judges the path of a file that this process is to write: a regular file that can be written to, or none yet in a
-// directory that takes one. Nothing is made or changed.
+// directory that takes one. A link is refused: the file is emptied at the start, and where a link leads may not be what was meant. Nothing is made or changed.
 func checkWritable(text string) (string, error) {
-	info, err := os.Stat(text)
+	info, err := os.Lstat(text)
 	switch {
+	case err == nil && info.Mode()&fs.ModeSymlink != 0:
+		return "", errors.New("is a symbolic link, name the file itself")
 	case err == nil && !info.Mode().IsRegular():
 		return "", errors.New("is not a regular file")
 	case err == nil:

@@ -6,6 +6,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -106,31 +107,53 @@ func TestV5_ImageBuildLineBuilds(t *testing.T) {
 			base = one.operands[0]
 		}
 	}
-	const output = "/out/arkvory-sidecar"
-	if !strings.Contains(build, output) {
+	const output = "/out/"
+	if !strings.Contains(build, "-o "+output) {
 		t.Fatalf("the build line %q does not write %s", build, output)
 	}
 	goVersion := regexp.MustCompile(`(?m)^go (\d+\.\d+)`).FindStringSubmatch(read(t, "../go.mod"))
 	if goVersion == nil || base != "golang:"+goVersion[1] {
 		t.Errorf("the image builds with %s, go.mod asks for %v", base, goVersion)
 	}
-	binary := filepath.Join(t.TempDir(), "arkvory-sidecar")
-	command := exec.Command("sh", "-c", strings.ReplaceAll(build, output, binary))
+	folder := t.TempDir() + "/"
+	command := exec.Command("sh", "-c", strings.ReplaceAll(build, output, folder))
 	command.Dir = ".."
 	command.Env = append(os.Environ(), "VERSION=test")
 	if out, err := command.CombinedOutput(); err != nil {
 		t.Fatalf("%s: %v\n%s", build, err, out)
 	}
-	file, err := elf.Open(binary)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer file.Close()
-	for _, segment := range file.Progs {
-		if segment.Type == elf.PT_INTERP {
-			t.Error("the binary is linked dynamically")
+	for _, binary := range copied(t, output) {
+		file, err := elf.Open(filepath.Join(folder, binary))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer file.Close()
+		for _, segment := range file.Progs {
+			if segment.Type == elf.PT_INTERP {
+				t.Errorf("%s is linked dynamically", binary)
+			}
 		}
 	}
+}
+
+// copied returns the names of what the image takes out of the folder of the build stage: the program it starts among them.
+func copied(t *testing.T, folder string) []string {
+	t.Helper()
+	var names []string
+	for _, one := range dockerfile(t) {
+		if one.verb != "COPY" {
+			continue
+		}
+		for _, source := range one.operands[1 : len(one.operands)-1] {
+			if name, ok := strings.CutPrefix(source, folder); ok {
+				names = append(names, name)
+			}
+		}
+	}
+	if !slices.Contains(names, "arkvory-sidecar") || !slices.Contains(names, "arkvoryctl") {
+		t.Fatalf("the image takes %v", names)
+	}
+	return names
 }
 
 // compose is what compose.yaml uses of the Compose format.

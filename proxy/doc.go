@@ -42,7 +42,7 @@
 //
 // The policy is the queue's and changes live (room live). A request reads it once, to know whether to ask the queue at all; what the queue then decides may
 // go by a newer one, so every outcome is handled whatever was read: PerRequest leaves for the admission per request, also from a hold; Queued after a look
-// by GET drops that response and waits, with what is left of the request's hold. After the first change of the strategy or the threshold the queue is asked about every response that needs
+// by GET drops that response and waits, with what is left of the request's hold; the wait for a place after a hold is bounded by the same patience of the client. After the first change of the strategy or the threshold the queue is asked about every response that needs
 // a place: a session of an earlier policy has its slot to its end, and its ranges go on in it.
 //
 // A protocol client's session that makes way (Q16) gets the answer of any that waits; the grants of its running responses are untouched.

@@ -1,10 +1,14 @@
 package proxy
 
 import (
+	"math/rand/v2"
+	"time"
+
 	"github.com/arkvory/sidecar/proxy/object"
 	"github.com/arkvory/sidecar/proxy/telemetry"
 	"github.com/arkvory/sidecar/proxy/wire"
 	"github.com/arkvory/sidecar/queue"
+	"github.com/arkvory/sidecar/queue/admission"
 	"github.com/arkvory/sidecar/queue/memory"
 )
 
@@ -126,7 +130,7 @@ func (x *exchange) relayPlaced() {
 		x.relayResponse()
 		return
 	}
-	place, err := x.p.down.Acquire(x.id.Principal, x.c.Gone())
+	place, err := x.place()
 	if err != nil {
 		x.drop(telemetry.DiscardBroken)
 		x.refusePlace(err)
@@ -134,6 +138,33 @@ func (x *exchange) relayPlaced() {
 	}
 	defer place.Release()
 	x.relayResponse()
+}
+
+// place waits for a place of the download direction. A request that was held in the queue before the policy changed has what its client's patience has left
+// (X1): the two waits together are no longer than one hold, for behind that clients give up.
+func (x *exchange) place() (admission.Place, error) {
+	if x.held == 0 {
+		return x.p.down.Acquire(x.id.Principal, x.c.Gone())
+	}
+	answered := make(chan struct{})
+	place, wait, err := x.p.down.Enter(x.id.Principal, func(*admission.Wait) { close(answered) })
+	if wait == nil {
+		return place, err
+	}
+	rest := time.NewTimer(x.profile.HoldLimit - x.held)
+	defer rest.Stop()
+	select {
+	case <-answered:
+		place, _, err = wait.Poll()
+		return place, err
+	case <-x.c.Gone():
+		err = admission.ErrCancelled
+	case <-rest.C:
+		term := x.p.set.Downloads.Timeout
+		err = &admission.BusyError{RetryAfter: term + rand.N(term/4+1), Reason: admission.Timeout}
+	}
+	wait.Cancel()
+	return admission.Place{}, err
 }
 
 // nameObject fills x.name and x.key.

@@ -107,7 +107,8 @@ const outBytes = 4 << 10
 
 func hasBody(req *wire.Head) bool { return req.Chunked || req.ContentLength > 0 }
 
-// release gives back everything the exchange holds. It runs on every way out, panics included.
+// release gives back everything the exchange holds. It runs on every way out, panics included; what it calls first may panic again, and it is called a second
+// time then. The slot comes last: a defect of the queue keeps nothing else.
 func (x *exchange) release() {
 	if x.upload != nil {
 		x.upload.stop()
@@ -119,16 +120,16 @@ func (x *exchange) release() {
 		x.w.Discard(telemetry.DiscardBroken)
 		x.w = nil
 	}
-	if x.grant != nil {
-		x.grant.Abandon()
-		x.grant = nil
-	}
 	x.pace.Close()
 	x.pace = nil
 	x.flow.Close()
 	x.flow = relay.Flow{}
 	x.freeOut()
 	x.profile = profile.Profile{}
+	if grant := x.grant; grant != nil {
+		x.grant = nil
+		grant.Abandon()
+	}
 }
 
 // freeOut gives the memory for heads back.

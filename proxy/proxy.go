@@ -337,7 +337,7 @@ func (p *Proxy) Serve(ln net.Listener) error { return p.front.Serve(ln) }
 // StartDrain stops admission: new and waiting requests get 503, running ones go on. Idempotent.
 func (p *Proxy) StartDrain() {
 	p.front.StartDrain()
-	p.queue.Drain()
+	p.returns(p.queue.Drain) // what runs is not cut because of a defect there
 	p.up.Drain()
 	p.down.Drain()
 	p.logEnds()
@@ -355,7 +355,10 @@ const hungAfter = 2 * time.Second
 // within waits for f, but not for ever: no mount may keep the process from stopping. Warning is logged when it is left behind.
 func (p *Proxy) within(warning string, f func()) {
 	ended := make(chan struct{})
-	go func() { f(); close(ended) }()
+	go func() {
+		defer close(ended)
+		p.returns(f)
+	}()
 	t := time.NewTimer(hungAfter)
 	defer t.Stop()
 	select {

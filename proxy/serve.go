@@ -367,12 +367,13 @@ func (p *Proxy) Panicked(c *front.Conn, value any) {
 	p.panicked(value)
 	p.metrics.Request(telemetry.Panic)
 	x := p.exchangeOf(c)
+	defer x.release() // the panic may have been in the first one
 	if c.AnySent() {
 		c.Reset()
 		return
 	}
+	x.freeOut()
 	x.out = x.p.outPool.Get().(*[outBytes]byte)[:0]
-	defer x.release()
 	x.keep = false
 	x.respond(500, telemetry.Panic, panicText, 0)
 }

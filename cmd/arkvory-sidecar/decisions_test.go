@@ -2,10 +2,13 @@ package main
 
 import (
 	"bytes"
+	"errors"
+	"io"
 	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/rs/zerolog"
@@ -62,6 +65,53 @@ func TestL2_ADecisionLogThatCannotBeMadeStopsTheStart(t *testing.T) {
 	}
 	if w, closing, err := openDecisions(""); err != nil || w != nil || closing() != nil {
 		t.Errorf("none asked for: %v, %v", w, err)
+	}
+}
+
+// TestV5_TheDecisionLogTouchesNothingElse: the start must not block, and no other file is emptied or changed.
+func TestV5_TheDecisionLogTouchesNothingElse(t *testing.T) {
+	dir := t.TempDir()
+	victim, link, dangling, pipe := filepath.Join(dir, "victim"), filepath.Join(dir, "link"), filepath.Join(dir, "dangling"), filepath.Join(dir, "pipe")
+	if err := errors.Join(os.WriteFile(victim, []byte("precious"), 0o644), os.Symlink(victim, link), os.Symlink(filepath.Join(dir, "made"), dangling),
+		syscall.Mkfifo(pipe, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{link, dangling, pipe, dir, "/dev/null"} {
+		if w, _, err := openDecisions(path); err == nil || w != nil || !strings.Contains(err.Error(), "ARKVORY_DECISION_LOG="+path) {
+			t.Errorf("%s: %v, %v", path, w, err)
+		}
+		if code := run([]string{"-check-config"}, []string{"ARKVORY_DECISION_LOG=" + path}, io.Discard, io.Discard); code != 2 {
+			t.Errorf("%s: the check exits with %d", path, code)
+		}
+	}
+	text, err := os.ReadFile(victim)
+	info, err2 := os.Stat(victim)
+	if err != nil || err2 != nil || string(text) != "precious" || info.Mode().Perm() != 0o644 {
+		t.Errorf("the other file holds %q, %v, %v", text, err, err2)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "made")); !os.IsNotExist(err) {
+		t.Errorf("a file was made through a link: %v", err)
+	}
+}
+
+func TestV5_WhoEmptiesTheDecisionLogLeavesNoHole(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "decisions.log")
+	w, closing, err := openDecisions(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = w.Write([]byte("before\n"))
+	if err2 := os.Truncate(path, 0); err != nil || err2 != nil {
+		t.Fatal(err, err2)
+	}
+	if _, err := w.Write([]byte("after\n")); err != nil {
+		t.Fatal(err)
+	}
+	if err := closing(); err != nil {
+		t.Fatal(err)
+	}
+	if text, err := os.ReadFile(path); err != nil || string(text) != "after\n" {
+		t.Errorf("%q, %v", text, err)
 	}
 }
 

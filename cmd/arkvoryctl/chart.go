@@ -55,8 +55,8 @@ func newChart(p *plan, results []sim.Result) *chart {
 	s := p.settings
 	c := &chart{
 		title: p.title(), width: 960, height: 860,
-		about: fmt.Sprintf("%d clients, %s to %s, link %s/s, %d slots, seed %d", s.Clients, showBytes(s.Size.Low), showBytes(s.Size.High),
-			showBytes(s.LinkBytesPerSecond), s.Policy.Sessions, s.Seed),
+		about: fmt.Sprintf("%d clients, %s, link %s/s, %d slots, seed %d", s.Clients, p.sizes(), showBytes(s.LinkBytesPerSecond),
+			s.Policy.Sessions, s.Seed),
 	}
 	done := panel{title: "Clients done", yTitle: "share of clients done", left: 80, top: 100, right: 740, bottom: 420}
 	waits := panel{title: "Waits for the first byte", yTitle: "share of clients started", left: 80, top: 500, right: 740, bottom: 800}

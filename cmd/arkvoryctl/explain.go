@@ -11,7 +11,8 @@ import (
 // named says what a person calls a field of the settings: a flag where there is one, else the field of a scenario file.
 var named = map[string]string{
 	"Clients": "--clients", "Size": "--size", "LinkBytesPerSecond": "--link", "ClientBytesPerSecond": "--client-rate", "Slow.Part": "--slow",
-	"Slow.BytesPerSecond": "--slow", "ClientsPerPrincipal": "field clientsPerPrincipal", "Arrivals.Over": "--burst (field burst or ramp)",
+	"Slow.BytesPerSecond": "--slow", "ClientsPerPrincipal": "field clientsPerPrincipal", "Arrivals.Over": "--burst or --ramp", "Arrivals.Waves": "--waves",
+	"Arrivals.Waves.Part": "--waves", "Arrivals.Waves.Every": "--waves",
 	"Arrivals.PerHour": "--poisson", "Arrivals.Load": "--poisson", "Classes": "--classes", "Plain": "--plain", "Plain.Profile": "--plain",
 	"Plain.Part": "--plain", "Hold": "field hold.time", "HoldLimit": "field hold.limit", "HoldPerPrincipal": "field hold.perPrincipal",
 	"RangeBytes": "field rangeSize", "RangesAtOnce": "field rangesAtOnce", "Jitter": "field jitter", "LeaveWaiting": "field leaveWaiting",

@@ -15,112 +15,57 @@ import (
 type field struct {
 	rule, example string
 	set           func(p *plan, value string) error
+	name          string // in scenario files; "." stands between a group and its member
+	flag          string // without its dashes; "" = scenario files only
+	meaning       string
+}
+
+// as gives a field its names and meaning.
+func (f field) as(name, flag, meaning string) field {
+	f.name, f.flag, f.meaning = name, flag, meaning
+	return f
+}
+
+// of makes a field of a function that sets it.
+func of(rule, example string, set func(*plan, string) error) field {
+	return field{rule: rule, example: example, set: set}
 }
 
 // whole makes a field of a number.
 func whole(example string, to func(*plan) *int) field {
-	return field{"a whole number", example, func(p *plan, v string) error {
+	return of("a whole number", example, func(p *plan, v string) error {
 		n, err := strconv.Atoi(strings.ReplaceAll(v, "_", ""))
 		*to(p) = n
 		return err
-	}}
+	})
 }
 
 func duration(example string, to func(*plan) *time.Duration) field {
-	return field{"a duration", example, func(p *plan, v string) (err error) {
+	return of("a duration", example, func(p *plan, v string) (err error) {
 		*to(p), err = parseDuration(v)
 		return err
-	}}
+	})
 }
 
 func rate(example string, to func(*plan) *int64) field {
-	return field{"a rate in bit/s (Mbit, Gbit) or bytes/s (MB/s, MiB/s)", example, func(p *plan, v string) (err error) {
+	return of("a rate in bit/s (Mbit, Gbit) or bytes/s (MB/s, MiB/s)", example, func(p *plan, v string) (err error) {
 		*to(p), err = parseRate(v)
 		return err
-	}}
+	})
 }
 
 func bytesOf(example string, to func(*plan) *int64) field {
-	return field{"bytes (GB decimal, GiB binary)", example, func(p *plan, v string) (err error) {
+	return of("bytes (GB decimal, GiB binary)", example, func(p *plan, v string) (err error) {
 		*to(p), err = parseBytes(v)
 		return err
-	}}
+	})
 }
 
 func share(example string, to func(*plan) *float64) field {
-	return field{"a share as 20% or 0.2", example, func(p *plan, v string) (err error) {
+	return of("a share as 20% or 0.2", example, func(p *plan, v string) (err error) {
 		*to(p), err = parseShare(v)
 		return err
-	}}
-}
-
-// fields by the name that scenario files use; "." stands between a group and its member.
-var fields = map[string]field{
-	"name":  {"a text", "mass update", func(p *plan, v string) error { p.name = v; return nil }},
-	"about": {"a text", "1000 clients at once", func(p *plan, v string) error { p.about = v; return nil }},
-
-	"clients":             whole("1000", func(p *plan) *int { return &p.settings.Clients }),
-	"clientsPerPrincipal": whole("10", func(p *plan) *int { return &p.settings.ClientsPerPrincipal }),
-	"size":                {"bytes, or low..high", "4GB..20GB", setSize},
-	"link":                rate("1Gbit", func(p *plan) *int64 { return &p.settings.LinkBytesPerSecond }),
-	"clientRate":          rate("100Mbit", func(p *plan) *int64 { return &p.settings.ClientBytesPerSecond }),
-	"slow":                {"SHARE@RATE", "20%@1MB/s", setSlow},
-	"classes":             {"CLASS:SHARE[:SIZE[:CLIENTS_PER_PRINCIPAL]], comma between classes; classes are interactive, release, bulk, background", "release:40,bulk:60:1GB..2GB", setClasses},
-	"plain":               {"PROFILE:SHARE, comma between profiles", "curl:10%,apt:20%", setPlain},
-	"nat":                 whole("5", func(p *plan) *int { return &p.settings.NATClients }),
-	"burst": {"a duration", "10s", func(p *plan, v string) (err error) {
-		p.settings.Arrivals = sim.Arrivals{Kind: sim.Burst}
-		p.settings.Arrivals.Over, err = parseDuration(v)
-		return err
-	}},
-	"ramp": {"a duration", "1h", func(p *plan, v string) (err error) {
-		p.settings.Arrivals = sim.Arrivals{Kind: sim.Ramp}
-		p.settings.Arrivals.Over, err = parseDuration(v)
-		return err
-	}},
-	"poisson": {"clients an hour as N/h, or the load of the link as a share", "95%", setPoisson},
-
-	"strategies": {"names from ordered, smallest-first, fair-sojourn, shared, comma between", "ordered,shared", setStrategies},
-	"seed": {"a whole number from 0", "1", func(p *plan, v string) (err error) {
-		p.settings.Seed, err = strconv.ParseUint(v, 10, 64)
-		return err
-	}},
-	"limit":      duration("720h", func(p *plan) *time.Duration { return &p.settings.Limit }),
-	"invariants": duration("10m", func(p *plan) *time.Duration { return &p.settings.InvariantsEvery }),
-
-	"rangeSize":    bytesOf("8MiB", func(p *plan) *int64 { return &p.settings.RangeBytes }),
-	"rangesAtOnce": whole("4", func(p *plan) *int { return &p.settings.RangesAtOnce }),
-	"jitter":       share("10%", func(p *plan) *float64 { return &p.settings.Jitter }),
-	"leaveWaiting": share("10%", func(p *plan) *float64 { return &p.settings.LeaveWaiting }),
-	"leaveMidway":  share("5%", func(p *plan) *float64 { return &p.settings.LeaveMidway }),
-	"breaksPerGiB": {"a number", "0.1", func(p *plan, v string) (err error) {
-		p.settings.BreaksPerGiB, err = strconv.ParseFloat(v, 64)
-		return err
-	}},
-
-	"slots":            {"a whole number", "16", setSlots},
-	"elastic":          whole("64", func(p *plan) *int { return &p.settings.Policy.SessionsElastic }),
-	"aging":            duration("15m", func(p *plan) *time.Duration { return &p.settings.Policy.AgingEvery }),
-	"reserve":          whole("1", func(p *plan) *int { return &p.settings.Policy.Reserve }),
-	"perPrincipal":     whole("4", func(p *plan) *int { return &p.settings.Policy.PerPrincipal }),
-	"weights":          {"four whole numbers, comma between", "8,4,2,1", setWeights},
-	"minBytes":         bytesOf("16MiB", func(p *plan) *int64 { return &p.settings.Policy.SessionMinBytes }),
-	"idle":             duration("30s", func(p *plan) *time.Duration { return &p.settings.Policy.IdleFor }),
-	"rangesPerSession": whole("4", func(p *plan) *int { return &p.settings.Policy.RangesPerSession }),
-	"band":             rate("1Gbit", func(p *plan) *int64 { return &p.settings.Policy.BandBytesPerSecond }),
-	"preempt": {"true or false", "true", func(p *plan, v string) (err error) {
-		p.settings.Policy.Preempt, err = strconv.ParseBool(v)
-		return err
-	}},
-
-	"gate.capacity":         whole("16", func(p *plan) *int { return &p.settings.Gate.Capacity }),
-	"gate.perPrincipal":     whole("4", func(p *plan) *int { return &p.settings.Gate.PerPrincipal }),
-	"gate.waitLimit":        whole("64", func(p *plan) *int { return &p.settings.Gate.WaitLimit }),
-	"gate.waitPerPrincipal": whole("8", func(p *plan) *int { return &p.settings.Gate.WaitPerPrincipal }),
-	"gate.timeout":          duration("20s", func(p *plan) *time.Duration { return &p.settings.Gate.Timeout }),
-	"hold.time":             duration("20s", func(p *plan) *time.Duration { return &p.settings.Hold }),
-	"hold.limit":            whole("64", func(p *plan) *int { return &p.settings.HoldLimit }),
-	"hold.perPrincipal":     whole("32", func(p *plan) *int { return &p.settings.HoldPerPrincipal }),
+	})
 }
 
 // set gives a field a value; shown is what the caller calls it.
@@ -223,7 +168,7 @@ func setPlain(p *plan, v string) error {
 }
 
 func setPoisson(p *plan, v string) (err error) {
-	a := sim.Arrivals{Kind: sim.Poisson}
+	a := sim.Arrivals{Kind: sim.Poisson, Waves: p.settings.Arrivals.Waves}
 	if count, hourly := strings.CutSuffix(v, "/h"); hourly {
 		a.PerHour, err = strconv.ParseFloat(count, 64)
 	} else {
@@ -231,6 +176,31 @@ func setPoisson(p *plan, v string) (err error) {
 	}
 	p.settings.Arrivals = a
 	return err
+}
+
+// setWaves reads SHARE@DURATION; it belongs to poisson arrivals and is read after them.
+func setWaves(p *plan, v string) error {
+	part, every, ok := strings.Cut(v, "@")
+	if !ok {
+		return errNumber
+	}
+	w := &p.settings.Arrivals.Waves
+	var err error
+	if w.Part, err = parseShare(part); err != nil {
+		return err
+	}
+	w.Every, err = parseDuration(every)
+	return err
+}
+
+// setOver makes an arrival kind with its duration.
+func setOver(kind sim.ArrivalKind) func(*plan, string) error {
+	return func(p *plan, v string) (err error) {
+		a := &p.settings.Arrivals
+		*a = sim.Arrivals{Kind: kind} // waves of a scenario file are not those of another way to come
+		a.Over, err = parseDuration(v)
+		return err
+	}
 }
 
 func setStrategies(p *plan, v string) error {

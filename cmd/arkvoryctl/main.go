@@ -21,9 +21,13 @@ const (
 	exitInput = 2
 )
 
+// version is set by the linker.
+var version = "dev"
+
 // cli is the command line.
 type cli struct {
-	Simulate simulate `cmd:"" help:"Simulate a fleet of downloads and compare strategies side by side."`
+	Version  kong.VersionFlag `help:"Print the version and stop."`
+	Simulate simulate         `cmd:"" help:"Simulate a fleet of downloads and compare strategies side by side."`
 }
 
 // inputError is the caller's fault: exit code 2.
@@ -50,7 +54,7 @@ func run(args []string, out, complain io.Writer) (code int) {
 	var line cli
 	parser, err := kong.New(&line, kong.Name("arkvoryctl"), kong.Description("The operator's tool for the Arkvory sidecar."),
 		kong.Writers(out, complain), kong.Exit(func(code int) { panic(helpShown(code)) }),
-		kong.ConfigureHelp(kong.HelpOptions{Compact: true}), kong.BindTo(out, (*io.Writer)(nil)))
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true}), kong.BindTo(out, (*io.Writer)(nil)), meanings(), kong.Vars{"version": "arkvoryctl " + version})
 	if err != nil {
 		fmt.Fprintln(complain, "arkvoryctl:", err)
 		return exitWork

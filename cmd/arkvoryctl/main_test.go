@@ -48,7 +48,7 @@ func TestInputErrorsNameFlagRuleAndExample(t *testing.T) {
 		{[]string{"--slow", "120%@1MB/s"}, []string{"--slow", "0..1", "0.2"}},
 		{[]string{"--classes", "gold:1"}, []string{"--classes", "interactive, release, bulk, background", "release:40"}},
 		{[]string{"--classes", "bulk:1,bulk:1"}, []string{"bulk", "named once"}},
-		{[]string{"--plain", "wget:10%"}, []string{"--plain", "one of curl", "curl"}},
+		{[]string{"--plain", "wgte:10%"}, []string{"--plain", "one of curl", "curl"}},
 		{[]string{"--aging", "soon"}, []string{"--aging", "a duration", "15m"}},
 		{[]string{"--aging", "1ms"}, []string{"--aging", "1s..168h", "15m"}},
 		{[]string{"--burst=-5s"}, []string{"--burst", "0..10 years", "10s"}},
@@ -56,6 +56,17 @@ func TestInputErrorsNameFlagRuleAndExample(t *testing.T) {
 		{[]string{"--seed", "-3"}, []string{"--seed"}},
 		{[]string{"--scenario", "/nowhere.yaml"}, []string{"--scenario", "/nowhere.yaml"}},
 		{[]string{"--clients", "x", "--link", "y"}, []string{"--clients", "--link"}}, // all at once
+		{[]string{"--seeds", "0"}, []string{"--seeds", "1..1000", "10"}},
+		{[]string{"--seeds", "1001"}, []string{"--seeds", "1..1000"}},
+		{[]string{"--seeds", "2", "--trace", "x"}, []string{"--trace", "--seeds 1"}},
+		{[]string{"--waves", "40%"}, []string{"--waves", "SHARE@DURATION", "40%@1h"}},
+		{[]string{"--waves", "40%@1h"}, []string{"--waves", "poisson"}},
+		{[]string{"--poisson", "95%", "--waves", "40%@1ms"}, []string{"--waves", "1s..10 years", "1h"}},
+		{[]string{"--poisson", "95%", "--burst", "5s"}, []string{"--burst, --ramp, --poisson", "one way to come"}},
+		{[]string{"--poisson", "0/h"}, []string{"--poisson", "above 0", "0.95"}},
+		{[]string{"--ramp", "x"}, []string{"--ramp", "a duration", "1h"}},
+		{[]string{"--clients"}, []string{"--clients", "--help"}},
+		{[]string{"more"}, []string{"more", "--help"}},
 		{[]string{"--nonsense"}, []string{"--nonsense", "--help"}},
 	} {
 		code, out, complaint := ctl(t, with([]string{"simulate"}, one.args...)...)
@@ -83,6 +94,7 @@ func TestScenarioFaultsAreAllNamed(t *testing.T) {
 		{"weights: [8, 4]\n", []string{"field weights", "8,4,2,1"}},
 		{": : :\n\t", []string{"YAML"}},
 		{"- a\n", []string{"YAML"}},
+		{"burst: 1s\npoisson: 95%\n", []string{"burst, poisson", "one way to come"}},
 		{"slots: 4\nreserve: 4\n", []string{"field reserve", "0..3"}},
 		{"about: |\n  " + strings.Repeat("x", maxScenario), []string{"at most"}},
 	} {

@@ -34,6 +34,10 @@ func (p *plan) load(path string) error {
 	if i := slices.Index(names, "slots"); i > 0 { // what depends on the slots comes after them
 		names = slices.Insert(slices.Delete(names, i, i+1), 0, "slots")
 	}
+	ways := slices.DeleteFunc([]string{"burst", "poisson", "ramp"}, func(name string) bool { _, ok := flat[name]; return !ok })
+	if len(ways) > 1 {
+		faults = append(faults, fmt.Errorf("cannot use fields %s together: must be one way to come, for example \"burst: 10s\"", strings.Join(ways, ", ")))
+	}
 	for _, name := range names {
 		if _, ok := fields[name]; !ok {
 			faults = append(faults, fmt.Errorf("cannot use field %s: must be one of %s, for example \"clients: 1000\"",

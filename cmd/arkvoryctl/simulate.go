@@ -6,6 +6,9 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
+
+	"github.com/alecthomas/kong"
 
 	"github.com/arkvory/sidecar/queue"
 	"github.com/arkvory/sidecar/queue/sim"
@@ -15,27 +18,50 @@ import (
 // that both have the same units and complaints. A flag wins over the file.
 type simulate struct {
 	Scenario   string `placeholder:"FILE" help:"Scenario file (YAML); flags win over it."`
-	Clients    string `placeholder:"N" help:"Number of clients (1000)."`
-	Size       string `placeholder:"LOW..HIGH" help:"Object sizes, evenly spread (4GB..20GB; GB is decimal, GiB binary)."`
-	Link       string `placeholder:"RATE" help:"The link (1Gbit; Mbit, MB/s, MiB/s too)."`
-	ClientRate string `placeholder:"RATE" help:"What one client can take (the link)."`
-	Slots      string `placeholder:"N" help:"Slots (16)."`
-	Elastic    string `placeholder:"N" help:"Slots that may open while the link is not full (none beyond --slots)."`
-	Strategy   string `placeholder:"NAMES" help:"Strategies to compare (ordered,smallest-first,fair-sojourn,shared)."`
-	Burst      string `placeholder:"DURATION" help:"All clients come within this time (10s)."`
-	Poisson    string `placeholder:"N/h or LOAD" help:"Clients come independently: so many an hour (120/h), or for this load of the link (95%)."`
-	Slow       string `placeholder:"SHARE@RATE" help:"Slow readers, for example 20%@1MB/s."`
-	Classes    string `placeholder:"LIST" help:"CLASS:SHARE[:SIZE[:CLIENTS_PER_PRINCIPAL]], for example release:40,bulk:60:1GB..2GB."`
-	Plain      string `placeholder:"LIST" help:"Clients that know nothing of the queue: PROFILE:SHARE, for example curl:10%,apt:20%."`
-	Aging      string `placeholder:"DURATION" help:"Waiting that lifts a session one class (15m; 0 = never)."`
-	Seed       string `placeholder:"N" help:"Seed of everything random (1)."`
-	Limit      string `placeholder:"DURATION" help:"Longest virtual time (1440h)."`
-	Invariants string `placeholder:"DURATION" help:"Virtual time between proofs of the scheduler's invariants (never)."`
+	Clients    string `placeholder:"N" help:"${clients}"`
+	Size       string `placeholder:"LOW..HIGH" help:"${size}"`
+	Link       string `placeholder:"RATE" help:"${link}"`
+	ClientRate string `placeholder:"RATE" help:"${client_rate}"`
+	Slots      string `placeholder:"N" help:"${slots}"`
+	Elastic    string `placeholder:"N" help:"${elastic}"`
+	Strategy   string `placeholder:"NAMES" help:"${strategy}"`
+	Burst      string `placeholder:"DURATION" help:"${burst}"`
+	Ramp       string `placeholder:"DURATION" help:"${ramp}"`
+	Poisson    string `placeholder:"N/h|LOAD" help:"${poisson}"`
+	Waves      string `placeholder:"SHARE@DURATION" help:"${waves}"`
+	Slow       string `placeholder:"SHARE@RATE" help:"${slow}"`
+	Classes    string `placeholder:"LIST" help:"${classes}"`
+	Plain      string `placeholder:"LIST" help:"${plain}"`
+	Aging      string `placeholder:"DURATION" help:"${aging}"`
+	Seed       string `placeholder:"N" help:"${seed}"`
+	Seeds      string `placeholder:"N" help:"${seeds}"`
+	Limit      string `placeholder:"DURATION" help:"${limit}"`
+	Invariants string `placeholder:"DURATION" help:"${invariants}"`
 
 	JSON  bool   `name:"json" help:"Print JSON instead of a table."`
-	SVG   string `name:"svg" placeholder:"FILE" help:"Write a picture of completions and waits as SVG."`
+	SVG   string `name:"svg" placeholder:"FILE" help:"Write a picture of completions and waits as SVG; with several seeds of the first."`
 	PNG   string `name:"png" placeholder:"FILE" help:"The same as PNG."`
-	Trace string `placeholder:"FILE" help:"Write every decision and event; with several strategies FILE.STRATEGY each."`
+	Trace string `placeholder:"FILE" help:"Write every decision and event; with several strategies FILE.STRATEGY each. Not with several seeds."`
+}
+
+// meanings are the helps of the flags by variable: the meaning of the option, its form and an example.
+func meanings() kong.Vars {
+	vars := kong.Vars{}
+	for _, f := range options {
+		if f.flag != "" {
+			vars[strings.ReplaceAll(f.flag, "-", "_")] = fmt.Sprintf("%s E.g. %s", f.meaning, f.example)
+		}
+	}
+	return vars
+}
+
+// given returns what the flag of that name was set to, "" = not at all.
+func (s *simulate) given(flag string) string {
+	return map[string]string{
+		"clients": s.Clients, "size": s.Size, "link": s.Link, "client-rate": s.ClientRate, "slots": s.Slots, "elastic": s.Elastic,
+		"strategy": s.Strategy, "burst": s.Burst, "ramp": s.Ramp, "poisson": s.Poisson, "waves": s.Waves, "slow": s.Slow,
+		"classes": s.Classes, "plain": s.Plain, "aging": s.Aging, "seed": s.Seed, "seeds": s.Seeds, "limit": s.Limit, "invariants": s.Invariants,
+	}[flag]
 }
 
 // plan is what is simulated.
@@ -44,6 +70,7 @@ type plan struct {
 	about      string
 	settings   sim.Settings
 	strategies []queue.Strategy
+	seeds      int // runs, with seeds in a row from that of the settings on
 }
 
 // Run simulates and prints.
@@ -52,15 +79,19 @@ func (s *simulate) Run(out io.Writer) (err error) {
 	if err != nil {
 		return inputError{err}
 	}
+	if s.Trace != "" && p.seeds > 1 { // one file could not tell them apart
+		return inputError{errors.New("cannot use --trace with several seeds: must be of one run, for example --seeds 1")}
+	}
 	var files traces
 	defer func() { err = errors.Join(err, files.close()) }()
 	if err := files.open(s.Trace, p.strategies); err != nil {
 		return err
 	}
-	results, err := sim.Compare(p.settings, p.strategies, files.of)
+	runs, err := p.compare(files.of)
 	if err != nil {
 		return err
 	}
+	results := runs[0]
 	if s.SVG != "" {
 		if err := write(s.SVG, func(w io.Writer) error { return newChart(p, results).svg(w) }); err != nil {
 			return err
@@ -71,29 +102,30 @@ func (s *simulate) Run(out io.Writer) (err error) {
 			return err
 		}
 	}
-	if s.JSON {
-		return printJSON(out, p, results)
+	switch {
+	case s.JSON:
+		return printJSON(out, p, runs)
+	case p.seeds > 1:
+		return printSpreads(out, p, runs)
 	}
 	return printTable(out, p, results)
 }
 
 // plan reads the scenario and the flags over it.
 func (s *simulate) plan() (*plan, error) {
-	p := &plan{settings: sim.NewSettings(), strategies: []queue.Strategy{queue.Ordered, queue.SmallestFirst, queue.FairSojourn, queue.Shared}}
+	p := &plan{settings: sim.NewSettings(), strategies: []queue.Strategy{queue.Ordered, queue.SmallestFirst, queue.FairSojourn, queue.Shared}, seeds: 1}
 	if s.Scenario != "" {
 		if err := p.load(s.Scenario); err != nil {
 			return nil, err
 		}
 	}
 	var faults []error
-	for _, f := range []struct{ flag, field, value string }{
-		{"--clients", "clients", s.Clients}, {"--size", "size", s.Size}, {"--link", "link", s.Link}, {"--client-rate", "clientRate", s.ClientRate},
-		{"--slots", "slots", s.Slots}, {"--elastic", "elastic", s.Elastic}, {"--strategy", "strategies", s.Strategy}, {"--burst", "burst", s.Burst},
-		{"--poisson", "poisson", s.Poisson}, {"--slow", "slow", s.Slow}, {"--classes", "classes", s.Classes}, {"--plain", "plain", s.Plain},
-		{"--aging", "aging", s.Aging}, {"--seed", "seed", s.Seed}, {"--limit", "limit", s.Limit}, {"--invariants", "invariants", s.Invariants},
-	} {
-		if f.value != "" {
-			faults = append(faults, p.set(f.flag, f.field, f.value))
+	if n := len(s.Burst) + len(s.Ramp) + len(s.Poisson); n > max(len(s.Burst), len(s.Ramp), len(s.Poisson)) {
+		faults = append(faults, errors.New("cannot use more than one of --burst, --ramp, --poisson: must be one way to come, for example --burst 10s"))
+	}
+	for _, f := range options { // slots come before what depends on them
+		if value := s.given(f.flag); f.flag != "" && value != "" {
+			faults = append(faults, p.set("--"+f.flag, f.name, value))
 		}
 	}
 	if err := errors.Join(faults...); err != nil {

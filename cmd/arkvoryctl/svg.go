@@ -25,7 +25,7 @@ func (c *chart) svg(to io.Writer) error {
 	return err
 }
 
-// describe says in words what the curves show: when half of the clients and when all were done.
+// describe says in words what the curves are.
 func (c *chart) describe() string {
 	var all []string
 	for _, p := range c.panels {

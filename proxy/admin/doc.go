@@ -25,13 +25,13 @@
 // # Readiness
 //
 // Not ready while the process drains and before the upstream is known: 503 with the reason. A full queue is normal work and stays
-// ready: taking a proxy out of service because clients wait would move the waiting to another one and lose their places. Readiness asks
-// nobody but the sources and never waits for the queue.
+// ready: taking a proxy out of service because clients wait would move the waiting to another one and lose their places. The status asks
+// neither the origin nor the queue; the aggregates take the queue's lock for a moment.
 //
 // # Changing settings
 //
 // PUT takes {"expectedRevision": N, "overrides": {...}} as application/json; a page of another site cannot send that type without a
-// preflight, which is not answered. A wrong field is a 400 {error, field, rule, example} (with all faults in faults), another revision than the
+// preflight, which is not answered. A wrong field is a 400 {error, field, rule, example} (with all faults, at most 32, in faults), another revision than the
 // current one a 409 revision_mismatch with the current one. What a change means is the desk's to say (proxy/live); this room tells it who asks:
 // "token", or the loopback address.
 //

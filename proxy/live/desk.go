@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -20,7 +19,7 @@ type Settings struct {
 	Base queue.Policy
 	// Store keeps the record.
 	Store config.RecordStore
-	// Apply puts a policy in force. It may be called under the desk's lock and must not call the desk.
+	// Apply puts a policy in force. It is called in the desk's turn and must not call the desk.
 	Apply func(queue.Policy) error
 	// Now is the wall clock.
 	Now func() time.Time
@@ -33,15 +32,17 @@ type Desk struct {
 	set Settings
 	doc atomic.Pointer[admin.SettingsDocument] // what is in force
 
-	mu     sync.Mutex // guards record, and makes compare, swap and apply one step
+	// turn holds one token: who has it may touch record, and compare, swap and apply are one step. It is a mutex whose wait ends with a context: behind a store
+	// that hangs every change gives up in its own time, else they would pile up until the listener has no connection left for a probe.
+	turn   chan struct{}
 	record config.Record
 }
 
 // New returns a desk with the stored record in force. A store that fails, or a record that does not fit, is its document's Problem.
 func New(ctx context.Context, set Settings) *Desk {
-	d := &Desk{set: set}
-	d.mu.Lock()
-	defer d.mu.Unlock()
+	d := &Desk{set: set, turn: make(chan struct{}, 1)}
+	d.turn <- struct{}{}
+	defer d.yield()
 	d.showLocked(set.Base, "")
 	record, err := set.Store.Load(ctx)
 	if err != nil {
@@ -53,6 +54,8 @@ func New(ctx context.Context, set Settings) *Desk {
 	}
 	return d
 }
+
+func (d *Desk) yield() { <-d.turn }
 
 // Current returns what is in force, without a lock.
 func (d *Desk) Current() admin.SettingsDocument { return *d.doc.Load() }
@@ -75,8 +78,12 @@ func (d *Desk) Change(ctx context.Context, body []byte, by string) (admin.Settin
 	if err != nil {
 		return admin.SettingsDocument{}, fmt.Errorf("cannot write the settings: %w", err)
 	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
+	select {
+	case d.turn <- struct{}{}:
+		defer d.yield()
+	case <-ctx.Done():
+		return admin.SettingsDocument{}, fmt.Errorf("cannot save the settings: %w", context.Cause(ctx))
+	}
 	record, err := d.set.Store.Swap(ctx, expected, config.Record{Overrides: kept, UpdatedBy: by, UpdatedAt: d.set.Now().UTC()})
 	switch {
 	case errors.Is(err, config.ErrRevision):
@@ -113,14 +120,24 @@ func (d *Desk) adoptLocked(record config.Record) {
 	d.applyLocked(policy)
 }
 
-// applyLocked puts a policy in force and shows it. A policy that was judged is not refused; if it were, the old one stays and the problem says so.
+// applyLocked puts a policy in force and shows it. A policy that was judged is not refused; if it were, the old one stays and the problem says so. A panic
+// of Apply goes on to the caller: the record is saved then, and what is in force may be either policy.
 func (d *Desk) applyLocked(policy queue.Policy) {
+	problem := "a defect met the change; send it again"
+	defer func() {
+		if problem != "" {
+			before := d.Current()
+			d.showLocked(d.set.Base, "cannot apply the settings: "+problem)
+			doc := d.Current() // of the record that is kept, so that it can be replaced, with what is in force
+			doc.Effective, doc.Admission = before.Effective, before.Admission
+			d.doc.Store(&doc)
+		}
+	}()
 	if err := d.set.Apply(policy); err != nil {
-		doc := d.Current()
-		doc.Problem = "cannot apply the settings: " + err.Error()
-		d.doc.Store(&doc)
+		problem = err.Error()
 		return
 	}
+	problem = ""
 	d.showLocked(policy, "")
 }
 

@@ -199,3 +199,76 @@ func TestS3_APolicyThatIsNotTakenIsAProblem(t *testing.T) {
 		t.Errorf("%+v, %v", doc, err)
 	}
 }
+
+// TestS3_APolicyThatMeetsADefectIsAProblem: the record is saved, the queue panicked. Whoever looks sees both, and the next change mends it.
+func TestS3_APolicyThatMeetsADefectIsAProblem(t *testing.T) {
+	b := start(t, environment(), &config.MemoryRecords{})
+	apply := b.set.Apply
+	b.set.Apply = func(queue.Policy) error { panic("a defect") }
+	func() {
+		defer func() {
+			if recover() == nil {
+				t.Error("the defect was hidden")
+			}
+		}()
+		_, _ = b.put(`{"sessions":8}`)
+	}()
+	if doc := b.Current(); doc.Problem == "" || doc.Revision != 1 || string(doc.Overrides) != `{"sessions":8}` || doc.Effective.Sessions != 16 {
+		t.Errorf("%+v", doc)
+	}
+	b.set.Apply = apply
+	if doc := b.must(`{"sessions":8}`); doc.Problem != "" || doc.Revision != 2 || doc.Effective.Sessions != 8 {
+		t.Errorf("%+v", doc)
+	}
+}
+
+// hanging is a store that answers when its context ends.
+type hanging struct {
+	config.RecordStore
+	asked chan struct{}
+}
+
+func (h hanging) Swap(ctx context.Context, _ int64, _ config.Record) (config.Record, error) {
+	h.asked <- struct{}{}
+	<-ctx.Done()
+	return config.Record{}, ctx.Err()
+}
+
+func TestS3_BehindAStoreThatHangsAChangeWaitsNoLongerThanItsOwnTime(t *testing.T) {
+	h := hanging{&config.MemoryRecords{}, make(chan struct{}, 1)}
+	b := start(t, environment(), h)
+	first, release := context.WithCancel(t.Context())
+	ended := make(chan error)
+	go func() {
+		_, err := b.Change(first, []byte(`{"expectedRevision":0,"overrides":{}}`), "token")
+		ended <- err
+	}()
+	<-h.asked
+	second, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := b.Change(second, []byte(`{"expectedRevision":0,"overrides":{}}`), "token"); !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	release()
+	if err := <-ended; !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	if len(b.applied) != 0 {
+		t.Errorf("applied %+v", b.applied)
+	}
+}
+
+func TestL3_FaultsAreBounded(t *testing.T) {
+	b := start(t, environment(), &config.MemoryRecords{})
+	var text strings.Builder
+	text.WriteString(`{"sessions":0`)
+	for i := range 7000 {
+		fmt.Fprintf(&text, `,"%x":1`, i)
+	}
+	text.WriteString("}")
+	_, err := b.put(text.String())
+	wrong := faultsOf(t, err)
+	if len(wrong) != maxFaults || len(err.Error()) > 4096 {
+		t.Errorf("%d faults in %d bytes", len(wrong), len(err.Error()))
+	}
+}

@@ -28,14 +28,14 @@
 // # Invariants
 //
 //	I1  The policy in force is the environment's, or it was judged by queue.Policy.Validate with the record's overrides.
-//	I2  A record is in force exactly when problem is empty; with a problem the environment is.
-//	I3  Revisions in force only grow. Compare, swap and application are one step under mu.
+//	I2  A record is in force exactly when problem is empty; with a problem the environment is, or where the queue did not take the record what was before.
+//	I3  Revisions in force only grow. Compare, swap and application are one step, in the desk's turn.
 //
 // # Who calls it
 //
 // The admin listener, through [admin.LiveSettings]; the proxy's readiness page reads Current. Apply is queue.Configure in the end: it acts from
-// the queue's next decision and touches no active session. mu may be held while the store is asked, so readers take an immutable document
-// from an atomic pointer instead.
+// the queue's next decision and touches no active session. The turn is held while the store is asked: readers take an immutable document
+// from an atomic pointer instead, and a change waits for its turn no longer than for the store.
 //
 // # Failure
 //

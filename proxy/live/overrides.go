@@ -47,10 +47,16 @@ const (
 
 var weightsExample = shares{Interactive: 8, Release: 4, Bulk: 2, Background: 1}
 
-// faults collects what is wrong, one fault a field.
+// faults collects what is wrong, one fault a field and at most maxFaults.
 type faults []admin.SettingFault
 
+// maxFaults are more than the settings have fields; a body of thousands of foreign names is told the first.
+const maxFaults = 32
+
 func (f *faults) add(field, rule string, example any) {
+	if len(*f) == maxFaults {
+		return
+	}
 	for _, one := range *f {
 		if one.Field == field {
 			return
