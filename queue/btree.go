@@ -37,16 +37,6 @@ type treeEntry[T numbered] struct {
 
 func (e *treeEntry[T]) key() orderKey { return orderKey{e.turn, e.arrival, e.item.orderNumber()} }
 
-func (e *treeEntry[T]) before(k *orderKey) bool {
-	if e.turn != k.turn {
-		return e.turn < k.turn
-	}
-	if e.arrival != k.arrival {
-		return e.arrival < k.arrival
-	}
-	return e.item.orderNumber() < k.number
-}
-
 func (e *treeEntry[T]) is(k *orderKey) bool {
 	return e.turn == k.turn && e.arrival == k.arrival && e.item.orderNumber() == k.number
 }
@@ -102,8 +92,15 @@ func (n *treeNode[T]) totals() (count int, bytes int64) {
 func (n *treeNode[T]) search(key orderKey) int {
 	low, high := 0, len(n.entries)
 	for low < high {
-		middle := (low + high) / 2
-		if n.entries[middle].before(&key) {
+		middle := int(uint(low+high) >> 1)
+		e := &n.entries[middle]
+		before := e.turn < key.turn
+		if e.turn == key.turn {
+			if before = e.arrival < key.arrival; e.arrival == key.arrival {
+				before = e.item.orderNumber() < key.number
+			}
+		}
+		if before {
 			low = middle + 1
 		} else {
 			high = middle
@@ -116,8 +113,15 @@ func (n *treeNode[T]) search(key orderKey) int {
 func (in *treeInner[T]) child(key orderKey) int {
 	low, high := 1, in.n
 	for low < high {
-		middle := (low + high) / 2
-		if key.before(in.firsts[middle]) {
+		middle := int(uint(low+high) >> 1)
+		first := &in.firsts[middle]
+		before := key.turn < first.turn
+		if key.turn == first.turn {
+			if before = key.arrival < first.arrival; key.arrival == first.arrival {
+				before = key.number < first.number
+			}
+		}
+		if before {
 			high = middle
 		} else {
 			low = middle + 1
@@ -369,9 +373,19 @@ func (t *tree[T]) rank(key orderKey) (count int, bytes int64) {
 }
 
 // before returns how many entries are before key.
-func (t *tree[T]) before(key orderKey) int {
-	n, _ := t.rank(key)
-	return n
+func (t *tree[T]) before(key orderKey) (count int) {
+	n := t.root
+	if n == nil {
+		return 0
+	}
+	for in := n.inner; in != nil; in = n.inner {
+		i := in.child(key)
+		for _, c := range in.counts[:i] {
+			count += int(c)
+		}
+		n = in.kids[i]
+	}
+	return count + n.search(key)
 }
 
 // firstBytes returns the sum of the bytes of the first n entries; of the last leaf as rank does.

@@ -69,7 +69,7 @@ func (c *calibration) forecast(start float64) quantiles {
 		return quantiles{start * 3 / 4, start, start * 5 / 4}
 	}
 	scale := start + calibrationOffset
-	return quantiles{min(max(start+c.p10*scale, 0), start), start, max(start+c.p90*scale, 0)}
+	return quantiles{min(max(start+c.p10*scale, 0), start), start, start + max(c.p90*scale, 0)}
 }
 
 // judge compares the kept promise of a session that starts now with what happened, and learns from it. O(errors).

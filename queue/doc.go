@@ -1,6 +1,7 @@
 // Package queue is the pure core of the download scheduler: it decides which client may download which whole object
 // now, and tells the others when their turn comes. It has no clock, goroutine, I/O, log or lock. A shell (queue/memory,
-// and whatever else shares the core) calls it with the monotonic time of each event and serialises the calls.
+// queue/sim, queue/replay) calls it with the monotonic time of each event and serialises the calls. The same events give the
+// same decisions in every process.
 //
 // # Why sessions
 //
@@ -11,18 +12,27 @@
 //
 // # States
 //
-//	          Ask/Hold                       slot free, in the marks, client present
-//	(none) ------------> waiting ------------------------------------> active
-//	                      |  ^ |                                        | | |
-//	  no-show, leave,     |  | | policy no longer makes it a session    | | | all bytes delivered, leave
-//	  drain               v  | v                                        | | v
-//	(none) <--------------+  paused <-----------------------------------+ | (none)
-//	                          ^ a held plain client that left (from waiting)
-//	                          | idle longer than IdleFor, client gone     |
-//	(none) <------------------+ PauseMemory (10 min)
+//	(none) ---> waiting -----> active <----> yielding
+//	              ^ |  ^         |  |           |
+//	              | v  +---------|--+-----------+
+//	             paused <--------+         any of them ---> (none)
 //
-// paused holds no slot and no place; it remembers arrival and coverage, so a returning client waits again at its old
-// arrival and never ahead of those who waited longer. Every stay in waiting+active ends with exactly one End record.
+//	(none)    Ask, Hold                                            waiting
+//	waiting   slot free, near enough to the front, client here     active
+//	waiting   held plain client left; policy makes it no session   paused
+//	waiting   no-show, leave, drain                                (none)
+//	active    idle beyond IdleFor; client gone (Abandon)           paused
+//	active    chosen, and it asks while a response of it runs      yielding
+//	active    chosen, and it asks while none runs                  waiting, anew
+//	active    all bytes delivered, leave                           (none)
+//	yielding  last response ended                                  waiting, anew
+//	yielding  a slot freed, the head is gone                       active
+//	paused    Ask, Hold                                            waiting, at its old arrival
+//	paused    PauseMemory (10 min), room for others, leave, drain  (none)
+//
+// paused holds no slot and no place; it remembers arrival, coverage and the time that aging counts, so a returning client
+// waits again at its old arrival and never ahead of those who waited longer. yielding still holds its slot. Every stay in
+// waiting, active and yielding ends with exactly one End record; one that gives its slot up begins another.
 //
 // # Order
 //
@@ -32,52 +42,112 @@
 // so that an absence earns nothing; a class whose clients did not come keeps at most one stride of the lightest class as
 // credit.
 //
-// Within a class: principals take turns, each is FIFO. The lane of a principal in a class has a round r; its sessions by
-// (arrival, number) have the turns r, r+1, r+2, ... All sessions of the class are ordered by (turn, arrival, number) in
-// one balanced tree with counts and byte sums. A grant moves the lane to r+1; a lane that becomes non-empty starts at the
-// class's current round. A session that gave its slot up and returns gets the turn back that was paid for it.
-//
 // Aging lifts a waiting session by floor(time waited / AgingEvery) classes, never above Release; it then stands in the
-// higher class's lane by its arrival. The applied class that is reported does not change.
+// higher class by its arrival. The applied class that is reported does not change.
+//
+// Within a class under Ordered: principals take turns, each is FIFO. A lane is the waiting sessions of a principal in a class
+// by (arrival, number); it has a round r and a ring key, arrival and number of the session that made it non-empty. Its
+// sessions have the turns r, r+1, r+2, ..., and the class is ordered by (turn, ring key). What the order holds is one entry a
+// turn that names the lane, not the session: whoever stands i-th in the lane has the turn r+i, so one that leaves from the
+// middle takes the last entry along and those behind it move up untouched. With R the turn of the last session of the class
+// that took a slot, a grant does
+//
+//	r = max(r, R-1)        a lane passed over for long keeps one round as credit
+//	R = max(R, r); r++     whichever session of the lane took it
+//
+// and a lane that becomes non-empty has r = max(r, R). A session that returns from a pause gives the turn back that it paid.
+//
+// Under a size order the class is ordered by (key, arrival, number), with a key that does not change while the session waits:
+//
+//	smallest-first  arrival + AgingEvery log2(size)   ns; AgingEvery = 0: size in bytes alone
+//	fair-sojourn    F = V(join) + remaining bytes      bytes
+//
+// Under smallest-first AgingEvery of waiting counts like half the size: one of S bytes is overtaken by one of s bytes only when
+// that comes within AgingEvery log2(S/s) after it. Without aging nothing bounds overtaking. F is the finish under equal sharing
+// (Friedman and Henderson 2003): V grows by delivered bytes / N, N being the sessions with F > V that wait, are active, or are
+// complete and would still be served. F is kept over a yield; a pause leaves the virtual system. Only
+// newcomers with less than F - V to come overtake, and V moves on with what is delivered. A client that began at offset X counts without the X bytes
+// once it is complete: work that nobody asks for would otherwise slow V down for ever.
 //
 // A position is counted, not enumerated: for a session of rank k (from 0) in class c,
 //
 //	pass   = P(c) + k S(c)
 //	ahead  = k + sum over d != c of min(len(d), number of j >= 0 with P(d) + j S(d) before pass)
 //
-// which costs O(log n), as do joining, leaving and granting. Positions ignore the reserve and shares, which bind only at
-// the moment of a grant.
+// Orders are B+ trees (64 entries a leaf) with counts and byte sums. Positions ignore the reserve and shares, which bind only
+// at the moment of a grant. Moves counts what lets a position rise.
 //
 // # Who gets a free slot
 //
-// free = Sessions - active; classes below Interactive may use min(free, Sessions - Reserve - active below Interactive) of
-// them. No slot is kept for an absent client. The first w sessions of the order are marked, and the first marked client to
-// come takes the slot; a held request counts as come, and is answered in the same call that freed the slot.
+// free = slots in force - active; classes below Interactive may use common = min(free, slots - Reserve - active below Interactive)
+// of them. No slot is kept for an absent client, and nobody is marked in a list: a session whose client is here may take one when
 //
-//	w = 2 (free + sessions that end within 5 s) (1 + u)
+//	ahead < w        w = 2 (free or common + sessions that end within 5 s) (1 + u)
 //
-// u being the ticks in a row in which a free slot found nobody, so that clients which never return do not keep it empty. A
-// principal with PerPrincipal active sessions is passed over while another one's session heads the order; after 20 such
-// ticks it may take what the others leave of w.
+// u being the ticks in a row in which a free slot found nobody, so that clients which never return do not keep it empty.
+// Sessions of principals with PerPrincipal active ones are passed over, that is not counted as ahead and kept from the slot,
+// while another principal's session heads the order; from u = 20 (shareGrace) on they may take what the others leave, all sessions
+// ahead counted. Without a common slot only Interactive ones count. A held request counts as here: at each slot that frees and each
+// tick the first held one that may takes it, in the call that freed the slot.
+//
+// # Preemption
+//
+// At a tick without a free slot for the head of the order, if that head may take one, and its client is here or was told to come within
+// 2 s, at most one active session is chosen: of a protocol client, with its slot for a minute, not chosen before, and
+// with a slot of use to the head (not one of the reserve for a head below Interactive). It must be of a lower class, or of a principal above
+// its share while the head's is below; under fair-sojourn also of the same class with a later F, when the head, starting with the
+// next slot that opens, would end more than a minute later than under equal sharing. Lowest class first, then most above the share,
+// then most bytes to come. When it asks next, and all this still holds, it is told Queued with Yielded; the slot is free when its last
+// response ends. It then waits at a new arrival, without age, and takes no slot while the head waits. That is remembered for this
+// one wait of the head: a head that got its slot and came back is another matter, so two can not wait for each other. Otherwise the choice
+// is void.
+//
+// # Elastic slots
+//
+// Between Sessions and SessionsElastic slots open one a second, while somebody waits and no slot is free, for one of three reasons: the last
+// second's rate is below 95 % of the capacity (the band, else the peak, halved each hour it is not reached); of those that share the link all end
+// within 5 s and slow ones would remain; or what waits is less than capacity / slowRate sessions: n files of b bytes take nb / capacity then, less
+// than the b / slowRate of one slow client that starts last, so the last ones all start. One closes each 10 s at 98 % of the
+// capacity, and all that are not used when nobody waits. Active sessions are never touched.
 //
 // # Estimate
 //
-// The rate R is the peak one-second rate of the last minute, not below the configured band. The peak and not the mean:
-// the mean falls while slots idle, promises later starts, clients return later and slots idle more. An active session of
-// remaining bytes m opens its slot in m n / R seconds, n being the sessions with a running response. Every session ahead
-// takes the first slot that opens and keeps it for h = mean size of those ahead x min(Sessions, active + waiting) / R. The
-// start is the least T at which more slots have opened than sessions are ahead:
+// The rate R is the peak one-second rate of the last minute, not below the band. The peak and not the mean: the mean falls
+// while slots idle, promises later starts, clients return later and slots idle more. While only slow clients run the last R is
+// kept, halved each 10 min. A session is slow when after 20 s it has got less than half an even share of R.
 //
-//	sum over slots with open time o <= T of (floor((T-o)/h) + 1)  >  ahead
+// The forecast walks the order: sessions that share the link have (R - slow rates) / k bytes/s each, slow ones keep their own rate,
+// and of those to come as many are slow as were. Each end starts the next session that the reserve allows. It follows the first 1024
+// sessions, 256 when more than 2048 wait; of up to 64 waiting it is made anew for the first contact after any change, of more each
+// 5 s, or 100 ms after slots changed hands. Beyond it,
 //
-// Classes below Interactive count only the slots outside the reserve. The interval reaches from 3/4 of the point (some of
-// those ahead never come) to the point times peak/mean within 1.25..3, plus one tick. Without any rate there is no estimate
-// (EstimateKnown false), never a made-up one.
+//	start = max(last of the walk, (owed + bytes ahead - tail) / R)            seconds
 //
-// A waiting client asks again after 2 s at its first contact (a crowd of newcomers is spread over up to 4 s more, never
-// beyond halfway to the start), later halfway to its start within 2 s..5 min (from 1 s when
-// marked), less a quarter at most that is fixed per session, so that clients told the same time do not come together. Who
-// is not back after 1.5 times that plus 15 s is a no-show: dropped, and free to join the end again.
+// owed being what active sessions have to come, tail the mean of what running ones still have to come when another one starts,
+// over the walk's second half. All is divided by the use of the link, the average of rate / R over 30 min while anybody waits, 0.5..1.
+// Where the elastic slots will open for the last ones, from the session lastFrom on, lastStart = when that comes + 1 s for each further
+// one is taken if it is less. Byte sums take a session for at most 4 TiB, and may lag behind changes in the middle of long lanes.
+//
+// StartsIn is this start. The interval comes from errors (actual - told) / (told + 10 s) of the last 128 promises that came due, of each
+// wait one answer drawn evenly (Vitter 1985) and weighted by how many answers it stands for: empirical quantiles, as in conformal
+// prediction (Vovk et al. 2005). The level of LatestIn is steered by whether promises hold (Gibbs and Candes 2021):
+//
+//	level += 0.02 weight (0.91 - held)        0.7..1.3; above 1 the interval reaches beyond the largest error
+//
+// Before 12 errors it is a quarter to either side. Beyond the walk 1.28 times the spread of tail / R is added to either side. EarliestIn <=
+// StartsIn <= LatestIn always. Without a rate, or beyond a year, there is no estimate (EstimateKnown false), never a made-up one.
+// Promises count what was kept.
+//
+// # Checks and no-shows
+//
+// A waiting client asks again after 2 s at its first contact (a crowd of newcomers is spread over up to 4 s more, never beyond
+// halfway to the start), later halfway to its start within 2 s..5 min (from 1 s near the front), after 15 s without an
+// estimate; less a quarter at most that is fixed per session, so that clients told the same time do not come together. Who is not back
+// after 1.5 times that plus 15 s is a no-show: dropped, and free to join the end again.
+//
+// No-shows, lifts and ends of memory stand in one timing wheel (Varghese and Lauck 1987) of 2048 slots of TickEvery. A contact only
+// moves a time later and touches no wheel: a session is put again when its slot comes. A tick handles at most 192 + n/2048 due ones, or puts four times as
+// many again; the rest wait for the next ticks. Sessions with slots are looked at on every tick.
 //
 // # Completion
 //
@@ -87,19 +157,46 @@
 // response runs. After nothing but tail reads it keeps the slot only 5 s without responses. A changed validator forgets
 // start and coverage.
 //
+// # Costs
+//
+// n sessions wait, a are active (at most 1024), h requests are held. Measured on one of two busy cores.
+//
+//	                          grows with                          65,536        1,048,576
+//	contact                   log n; the head's also a            p50 below 2 us, no allocation
+//	slot freed                h log n with absent heads           4,096 held: 5 ms
+//	k slots freed at once     k h log n                           1,024 slots, 4,096 held: 3 s
+//	grant to a lane passed    rounds that went by, log n each     200,000 rounds: 60 ms
+//	tick                      a, due ones, the walk               p99 0.2 ms    p99 3.1 ms
+//	change of the strategy    n log n                             26-55 ms      0.5-1.2 s
+//	change of the aging       n, and log n for each one moved     3-11 ms       0.07-0.23 s
+//	drain                     n log n                             60-80 ms      1.5-1.8 s
+//
+// A waiting session costs 360-500 bytes with keys of production's length, indexes and orders included (BenchmarkMemory); one that has or
+// had a slot some 140 more, and 16 an interval.
+//
 // # Bounds and failure
 //
 // Sessions of all states <= QueueLimit (paused ones make way, the oldest first), active and waiting ones of a principal <=
 // QueuePerPrincipal, key parts <= 256 bytes (longer ones are hashed), 64 intervals a session. Beyond them requests are
-// refused with LimitReached and nothing is kept. Tick costs what is due and, while slots are free, the marks; it never
-// sorts the queue. Nothing survives a restart; Verdict.Arrival is what a ticket would sign.
+// refused with LimitReached and nothing is kept. A lowered limit or fewer slots bind newcomers only; while more are active than slots
+// sessions yield to a head until it can start. A size that an origin makes up counts at most 2^60 bytes in F. now may start anywhere
+// up to 68 years. A panic is for the shell to survive: the core keeps no invariant half-way through a call.
+//
+// Nothing survives a restart. Verdict.Arrival is what a ticket would sign: an Ask with Ticketed joins at it, and after Grace, until its time, only
+// such sessions and those paused here take slots; u of that time does not count afterwards. Shuffle draws the arrivals of a class's newcomers evenly
+// from a window's opening, the same for a key in every process; until then an arrival may lie ahead of now.
 //
 // # Decided, and rejected
 //
-// Sorting the queue on every tick (simple, O(n log n) each time, and positions half a second old): rejected for the counted
-// order. A virtual finish time per session by size: needs sizes to be honest across principals, and equal turns are what
-// operators expect. Marks computed at each contact only: the marks are also who is told to come back within a second.
-// Freeing the slot on every broken response: a client on a poor line would queue again after each break, so only a client
-// known to have left (Abandon) loses it at once. One due time per session in one heap instead of a timer or list per rule:
-// a session has never more than two things to wait for, and the earlier one decides.
+//   - Sorting the queue on every tick: simple, O(n log n) each time, and positions half a second old.
+//   - A treap: a cache miss and 100 bytes for every level and session; B+ leaves are read in a row.
+//   - Marks as lists, made by ticks: a client that comes between two ticks is judged by an old list. The count of those ahead is exact.
+//   - A heap of due times: every contact would move its session through it, log n misses for a time that is mostly moved again.
+//   - Entries of sessions instead of turns: each departure from a lane would touch everybody behind it.
+//   - Starts from the mean size of each class: wrong as soon as sizes differ and the order sorts them.
+//   - Errors in bands by horizon: those of far starts become known only when these come, long after they were needed.
+//   - Correcting the estimate itself by its drift: it feeds back on the clients' checks and swings; only the interval learns.
+//   - Preempting for an absent head: the slot idles until it comes.
+//   - Freeing the slot on every broken response: a client on a poor line would queue again after each break, so only a client known to have
+//     left (Abandon) loses it at once.
 package queue

@@ -51,7 +51,7 @@ func (s *Scheduler) stretch(now time.Duration) {
 // linkFrees reports whether soon only sessions that cannot fill the link run.
 func (s *Scheduler) linkFrees() bool {
 	m := &s.model
-	return len(m.slow) > 0 && m.peak > 0 && m.sharing <= m.endingShared
+	return m.slowNow > 0 && m.peak > 0 && m.sharing <= m.endingShared
 }
 
 // lastOnes reports whether the link serves what waits in less time than one slow client needs for a file, that is with n files of

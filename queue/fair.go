@@ -21,9 +21,15 @@ type tag uint64
 
 func (t tag) orderNumber() uint64 { return uint64(t) }
 
+// mostBytes bounds what a member counts for, so that no size that an origin makes up carries F beyond its type.
+const mostBytes = 1 << 60
+
 // join makes a session a member and returns its F.
 func (f *fairShare) join(ses *session) int64 {
-	finish := f.v + max(ses.remaining(), 1)
+	finish := f.v + min(max(ses.remaining(), 1), mostBytes)
+	if ses.stay != nil {
+		ses.stay.countedFrom = max(ses.stay.start, 0)
+	}
 	f.n++
 	if f.next > 0 {
 		f.next = min(f.next, finish)
@@ -55,6 +61,23 @@ func (f *fairShare) leave(ses *session) {
 		}
 	}
 	f.end(ses)
+}
+
+// complete corrects F of a session that has all its bytes: it counted from offset 0, and its client began later. The bytes before
+// are never delivered; kept, they would slow V down for ever, and let whoever comes later with less overtake without end.
+func (f *fairShare) complete(ses *session) {
+	never := ses.stay.start - ses.stay.countedFrom
+	if !f.on || !ses.virtual || ses.order <= f.v || never <= 0 {
+		return
+	}
+	f.leave(ses)
+	if finish := ses.order - never; finish > f.v {
+		f.others.insert(orderKey{finish, 0, ses.number}, finish>>10, tag(ses.number))
+		f.n++
+		if f.next > 0 {
+			f.next = min(f.next, finish)
+		}
+	}
 }
 
 // deliver shares bytes out among the members.
@@ -108,17 +131,17 @@ func (s *Scheduler) nextFinish() int64 {
 
 // finishesAfter returns how many bytes equal sharing delivers until V reaches finish. Waiting sessions before it count half of
 // what it has to come itself.
-func (s *Scheduler) finishesAfter(finish int64) int64 {
+func (s *Scheduler) finishesAfter(finish int64) float64 {
 	f := &s.fair
 	if finish <= f.v {
 		return 0
 	}
-	gap := finish - f.v
+	gap := float64(finish - f.v)
 	before, sum := f.others.rank(orderKey{turn: finish})
-	total := max(sum<<10-int64(before)*f.v, 0) + int64(f.others.len()-before)*gap
+	total := max(float64(sum)*1024-float64(before)*float64(f.v), 0) + float64(f.others.len()-before)*gap
 	for c := range s.lines {
 		n, _ := s.lines[c].sizes.rank(orderKey{turn: finish, arrival: -1 << 63})
-		total += int64(max(n-s.finished(c), 0))*(gap/2) + int64(s.lines[c].count-n)*gap
+		total += float64(max(n-s.finished(c), 0))*gap/2 + float64(s.lines[c].count-n)*gap
 	}
 	return total
 }

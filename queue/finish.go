@@ -120,7 +120,10 @@ func (s *Scheduler) answerAll(ses *session, v Verdict) {
 // stop ends an active session for good.
 func (s *Scheduler) stop(now time.Duration, ses *session, reason Reason) {
 	s.freeSlot(now, ses, reason)
-	if reason != ReasonCompleted {
+	if reason == ReasonCompleted {
+		s.fair.complete(ses)
+		s.model.done(ses)
+	} else {
 		s.fair.leave(ses)
 	}
 	s.drop(ses)
@@ -188,7 +191,7 @@ func (s *Scheduler) remember(now time.Duration, ses *session) {
 	ses.order = 0
 	s.byClass[paused][ses.class]++
 	s.paused.push(ses)
-	s.due.set(ses, s.dueOf(ses))
+	s.due.set(s.now, ses, s.dueOf(ses))
 }
 
 // wakePaused lets a remembered session wait again at its old arrival.

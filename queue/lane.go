@@ -96,7 +96,7 @@ func (s *Scheduler) enlane(ses *session, class Class) {
 	l := ses.principal.needLane(class)
 	if s.policy.Strategy != Ordered {
 		l.add(ses)
-		c.sizes.insert(ses.laneKey(), ses.size, ses)
+		c.sizes.insert(ses.laneKey(), ses.weight(), ses)
 		return
 	}
 	if l.count == 0 {
@@ -105,7 +105,7 @@ func (s *Scheduler) enlane(ses *session, class Class) {
 	}
 	i := l.index(ses.laneKey())
 	l.add(ses)
-	c.turns.insert(l.turnKey(int(l.count)-1), ses.size, l)
+	c.turns.insert(l.turnKey(int(l.count)-1), ses.weight(), l)
 	if i < int(l.count)-1 {
 		s.stales(l, i)
 	}
@@ -211,7 +211,7 @@ func (s *Scheduler) rebyte(l *lane, i, n int) {
 	}
 	turns := &s.lines[l.class].turns
 	if l.count == 1 {
-		turns.setBytes(l.turnKey(0), l.one.size)
+		turns.setBytes(l.turnKey(0), l.one.weight())
 		return
 	}
 	for at := l.many.cursor(i); n > 0 && at.entry() != nil; n-- {

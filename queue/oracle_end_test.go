@@ -146,7 +146,9 @@ func (o *oracle) endByPolicy(ses *oSession) {
 
 func (o *oracle) stop(ses *oSession, reason Reason) {
 	o.freeSlot(ses, reason)
-	if reason != ReasonCompleted {
+	if reason == ReasonCompleted {
+		o.completeVirtual(ses)
+	} else {
 		o.unghost(ses)
 	}
 	o.drop(ses)

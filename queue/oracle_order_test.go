@@ -174,9 +174,15 @@ func (o *oracle) free() (all, common int) {
 	return all, min(all, max(0, o.slots-o.policy.Reserve-others))
 }
 
+// standsBack reports whether a session takes no slot for a reason of its own: it gave one up to a head that still waits, or it is
+// a newcomer in the grace after a restart.
+func (o *oracle) standsBack(ses *oSession) bool {
+	return ses.blockedBy.waits() || o.now < o.grace && !ses.ticketed && !ses.returned
+}
+
 // mayTake reports whether a waiting session whose client is present takes a slot now.
 func (o *oracle) mayTake(ses *oSession) bool {
-	if o.draining || ses.blockedBy.waits() || o.now < o.grace && !ses.ticketed && !ses.returned {
+	if o.draining || o.standsBack(ses) {
 		return false
 	}
 	all, common := o.free()
@@ -195,6 +201,10 @@ func (o *oracle) mayTake(ses *oSession) bool {
 	over := func(other *oSession) bool {
 		return other.who != head.who && o.activeOf(other.who) >= o.policy.PerPrincipal
 	}
+	unclaimed := o.unclaimed
+	if o.now >= o.grace {
+		unclaimed = o.lateUnclaimed
+	}
 	ahead, everybody := 0, 0
 	for _, other := range order[:slices.Index(order, ses)] {
 		everybody++
@@ -203,12 +213,12 @@ func (o *oracle) mayTake(ses *oSession) bool {
 		}
 	}
 	if over(ses) {
-		if o.unclaimed < 20 {
+		if unclaimed < 20 {
 			return false
 		}
 		ahead = everybody
 	}
-	factor := 2 * (1 + o.unclaimed)
+	factor := 2 * (1 + unclaimed)
 	switch {
 	case ahead < slots*factor:
 		return true
@@ -285,8 +295,12 @@ func (o *oracle) tick(slots int) {
 	}
 	if all > 0 && usable > 0 && o.counts.Started == o.startsAt {
 		o.unclaimed++
+		o.lateUnclaimed++
 	} else {
-		o.unclaimed = 0
+		o.unclaimed, o.lateUnclaimed = 0, 0
+	}
+	if o.now < o.grace {
+		o.lateUnclaimed = 0
 	}
 	o.startsAt = o.counts.Started
 	o.dispatch()

@@ -50,6 +50,7 @@ type oSession struct {
 	yielding       oStay // and has said so while responses of it still run
 	blockedBy      oStay // head that this waiting session has yielded to
 	finish         int64 // F of fair-sojourn
+	from           int64 // offset from which F counts the bytes to come
 }
 
 // oStay is one wait of a session.
@@ -116,23 +117,24 @@ func (a oEnd) compare(b oEnd) int {
 }
 
 type oracle struct {
-	policy    Policy
-	draining  bool
-	now       time.Duration
-	number    uint64
-	entries   int
-	sessions  map[Key]*oSession
-	who       map[string]*oPrincipal
-	slots     int // in force
-	rounds    [Classes]uint64
-	passes    [Classes]uint64
-	lastPass  uint64
-	unclaimed int
-	startsAt  uint64 // Counts.Started at the last tick
-	lately    int    // most active sessions since the last tick
-	rated     bool   // bytes were delivered or a band is configured: sessions may count as ending soon
-	grace     time.Duration
-	shuffled  [Classes]oShuffle
+	policy        Policy
+	draining      bool
+	now           time.Duration
+	number        uint64
+	entries       int
+	sessions      map[Key]*oSession
+	who           map[string]*oPrincipal
+	slots         int // in force
+	rounds        [Classes]uint64
+	passes        [Classes]uint64
+	lastPass      uint64
+	unclaimed     int
+	lateUnclaimed int    // since the grace after a restart
+	startsAt      uint64 // Counts.Started at the last tick
+	lately        int    // most active sessions since the last tick
+	rated         bool   // bytes were delivered or a band is configured: sessions may count as ending soon
+	grace         time.Duration
+	shuffled      [Classes]oShuffle
 
 	virtual int64       // V of fair-sojourn
 	pool    int64       // delivered bytes that did not suffice for one more each

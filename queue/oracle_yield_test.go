@@ -20,7 +20,7 @@ func (o *oracle) choose() {
 		o.believeChoice(h)
 		return
 	}
-	if o.slotFor(h) || len(h.waiters) == 0 && (!h.told || h.checkAt > o.now+2*time.Second) {
+	if o.slotFor(h) || o.standsBack(h) || len(h.waiters) == 0 && (!h.told || h.checkAt > o.now+2*time.Second) {
 		return // its client is neither here nor about to come
 	}
 	var fit []*oSession
@@ -51,7 +51,7 @@ func (o *oracle) believeChoice(h *oSession) {
 		}
 		chosen++
 		later := ses.class == h.class && ses.finish > h.finish
-		if chosen > 1 || head != h.key || o.slotFor(h) || !o.mayChoose(ses, h) && !(later && o.lent(ses)) {
+		if chosen > 1 || head != h.key || o.slotFor(h) || o.standsBack(h) || !o.mayChoose(ses, h) && !(later && o.lent(ses)) {
 			o.fault = fmt.Errorf("oracle: %v may not be chosen to yield to %v, head is %v", ses.key, head, h.key)
 		}
 		ses.chosenFor = oStay{h, h.since}
@@ -103,10 +103,10 @@ func (o *oracle) lent(ses *oSession) bool {
 	return ses.state == oActive && ses.protocol && o.now-ses.since >= time.Minute && !ses.chosenFor.waits() && ses.yielding.ses == nil
 }
 
-// mustYield reports whether the choice of a session still holds: its head waits, and no slot freed for it.
+// mustYield reports whether the choice of a session still holds: its head waits, no slot freed for it, and this one is of use to it.
 func (o *oracle) mustYield(ses *oSession) bool {
 	h := ses.chosenFor
-	return h.waits() && !o.slotFor(h.ses) && o.policy.Preempt && !o.draining && !ses.leaving
+	return h.waits() && !o.slotFor(h.ses) && o.usable(ses, h.ses) && o.policy.Preempt && !o.draining && !ses.leaving
 }
 
 // reconsider ends the yielding of a session that need not any more.
@@ -134,9 +134,17 @@ func (o *oracle) yield(ses *oSession) {
 func (o *oracle) enterVirtual(ses *oSession) {
 	o.unghost(ses)
 	if o.policy.Strategy == FairSojourn {
-		ses.finish = o.virtual + max(ses.remaining(), 1)
+		ses.finish, ses.from = o.virtual+max(ses.remaining(), 1), max(ses.start, 0)
 		o.ghosts = append(o.ghosts, ses)
 	}
+}
+
+// completeVirtual takes the bytes that a completed session never asked for off its F.
+func (o *oracle) completeVirtual(ses *oSession) {
+	if slices.Contains(o.ghosts, ses) {
+		ses.finish -= max(ses.start-ses.from, 0)
+	}
+	o.ghosts = slices.DeleteFunc(o.ghosts, func(g *oSession) bool { return g.finish <= o.virtual })
 }
 
 func (o *oracle) unghost(ses *oSession) {

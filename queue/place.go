@@ -86,11 +86,20 @@ func (s *Scheduler) freeFor(class Class) int {
 	return common
 }
 
+// missed counts the ticks in a row in which a free slot found nobody. When the grace after a restart ends they begin anew: it kept
+// the newcomers at the front away, and they are to have their turn before the window widens past them.
+func (s *Scheduler) missed() uint64 {
+	if s.now < s.graceUntil {
+		return s.unclaimed
+	}
+	return s.unclaimed - s.inGrace
+}
+
 // windows are how many sessions at the front of the order may take a slot: twice the slots that are free or about to
 // be, more with every tick that a slot stayed unclaimed.
 func (s *Scheduler) windows() (all, common int) {
 	all, common = s.free()
-	factor := 2 * (1 + int(min(s.unclaimed, MaxQueueLimit)))
+	factor := 2 * (1 + int(min(s.missed(), MaxQueueLimit)))
 	all, common = (all+s.model.endingAll)*factor, (common+s.model.endingCommon)*factor
 	return min(all, MaxQueueLimit), min(common, MaxQueueLimit)
 }
@@ -190,7 +199,7 @@ func (s *Scheduler) marked(ses *session, all, common int) bool {
 	head := s.front(onlyInteractive)
 	ahead, _ := s.place(ses, onlyInteractive)
 	if s.overShare(ses, head) {
-		return s.unclaimed >= shareGrace && ahead < window
+		return s.missed() >= shareGrace && ahead < window
 	}
 	if ahead < window || len(s.full) == 0 {
 		return ahead < window

@@ -13,7 +13,7 @@ func (s *Scheduler) choose(now time.Duration) {
 		return
 	}
 	head := s.front(false)
-	if s.freeFor(head.class) > 0 || !s.expected(now, head) {
+	if s.freeFor(head.class) > 0 || s.mustStandBack(head) || !s.expected(now, head) {
 		return
 	}
 	if ses := s.victim(now, head); ses != nil {
@@ -52,14 +52,9 @@ func (s *Scheduler) takesOver(now time.Duration, head *session) bool {
 // outranks reports whether the head may have the slot of an active session: it is of a higher class, or below its principal's
 // share while the other is above it, or would end later than under equal sharing because of it.
 func (s *Scheduler) outranks(head, ses *session) bool {
-	if head.class != Interactive && ses.class == Interactive {
-		// Its slot may be one of the reserve, of no use to the head.
-		others := len(s.active) - s.byClass[active][Interactive]
-		if others >= s.slots()-s.policy.Reserve {
-			return false
-		}
-	}
 	switch {
+	case !s.usable(ses, head):
+		return false
 	case ses.class > head.class:
 		return true
 	case int(ses.principal.active) > s.policy.PerPrincipal && int(head.principal.active) < s.policy.PerPrincipal:
@@ -69,14 +64,20 @@ func (s *Scheduler) outranks(head, ses *session) bool {
 	}
 }
 
+// usable reports whether the head may have the slot of an active session: one of an interactive session may be of the reserve.
+func (s *Scheduler) usable(ses, head *session) bool {
+	others := len(s.active) - s.byClass[active][Interactive]
+	return head.class == Interactive || ses.class != Interactive || others < s.slots()-s.policy.Reserve
+}
+
 // late reports whether a waiting session, should it wait for the next slot that opens, ends later than under equal sharing, by more
 // than a slot is held before it can be asked back: that is the slip that is not worth interrupting others for.
 func (s *Scheduler) late(head *session) bool {
 	if s.model.peak == 0 || s.model.n == 0 {
 		return false
 	}
-	opens := s.model.starts[0] + float64(head.remaining())*float64(len(s.active))/s.model.peak
-	return opens > float64(s.finishesAfter(head.order))/s.model.peak+PreemptAfter.Seconds()
+	opens := s.model.opens + float64(head.remaining())*float64(len(s.active))/s.model.peak
+	return opens > s.finishesAfter(head.order)/s.model.peak+PreemptAfter.Seconds()
 }
 
 // yieldsBefore orders the sessions that could give way: the lowest class, then the principal most above its share, then the one
@@ -94,11 +95,11 @@ func (s *Scheduler) yieldsBefore(a, b *session) bool {
 	return a.number > b.number
 }
 
-// mustYield reports whether a chosen session has to give its slot up: the head still waits, and no slot freed meanwhile. Otherwise
-// the choice is void.
+// mustYield reports whether a chosen session has to give its slot up: the head still waits, no slot freed meanwhile, and its
+// own is of use to the head. Otherwise the choice is void.
 func (s *Scheduler) mustYield(ses *session) bool {
 	head := ses.yieldTo()
-	if head != nil && s.policy.Preempt && !s.draining && !ses.stay.leaving && s.freeFor(head.class) == 0 {
+	if head != nil && s.policy.Preempt && !s.draining && !ses.stay.leaving && s.freeFor(head.class) == 0 && s.usable(ses, head) {
 		return true
 	}
 	ses.stay.yieldTo, ses.yielding = nil, false

@@ -124,3 +124,37 @@ func TestQ6_PassingOverAFullShareStaysCheap(t *testing.T) {
 		t.Errorf("a session over its share is %v", v.Outcome)
 	}
 }
+
+// TestQ7_ManySlotsFreeForManyHeldRequestsAtOnce is the dearest moment of all: every slot idles out in one tick while thousands of
+// requests are held.
+func TestQ7_ManySlotsFreeForManyHeldRequestsAtOnce(t *testing.T) {
+	const slots, held = 1024, 4096
+	p := testPolicy(slots)
+	p.PerPrincipal, p.QueueLimit, p.QueuePerPrincipal = 1, MaxQueueLimit, MaxQueueLimit
+	h := newHarness(t, p)
+	for i := range slots {
+		r, v := h.s.Ask(0, askOf(name("a", i), "first"))
+		if v.Outcome != Admitted {
+			t.Fatal(v.Outcome)
+		}
+		h.s.Finish(0, r, 0, 1, false)
+	}
+	for i := range held {
+		h.s.Hold(0, askOf(name("h", i), "x"), name("h", i))
+	}
+	took := cpuTime(t, func() { h.s.Tick(p.IdleFor) })
+	t.Logf("%d starts of %d held took %v", slots, held, took)
+	settled := h.s.TakeSettled()
+	if len(settled) != slots {
+		t.Fatalf("%d started", len(settled))
+	}
+	for i, got := range settled {
+		if got.Owner != name("h", i) {
+			t.Fatalf("start %d went to %v", i, got.Owner)
+		}
+	}
+	h.check()
+	if took > 200*time.Millisecond*slower {
+		t.Errorf("it took %v", took)
+	}
+}

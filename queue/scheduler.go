@@ -71,6 +71,7 @@ type Scheduler struct {
 	byClass       [stateCount][Classes]int // by applied class
 	held          int
 	unclaimed     uint64 // ticks in a row that ended with a free slot, somebody waiting and nobody come
+	inGrace       uint64 // those of them in the grace after a restart, when newcomers take no slot: they count only in it
 	startsTick    uint64 // starts seen by the last tick
 	extra         int    // elastic slots open now
 	stretched     time.Duration

@@ -36,7 +36,7 @@ type session struct {
 	wheelPrev, wheelNext *session
 	link                 links // waiting or paused list
 
-	wheelSlot    int32   // slot of the due wheel + 1, 0 = in none
+	wheelSlot    uint32  // slot of the due wheel + 1, 0 = in none; enough for 68 years of TickEvery
 	waitedMillis uint32  // of earlier waits that aging counts
 	promised     float32 // seconds of waiting that the first estimate promised, -1 = none yet
 
@@ -85,6 +85,7 @@ type stay struct {
 	charged     *lane         // lane that paid a turn for the slot; the turn is given back when the session rejoins after a pause
 	validator   string
 	start       int64 // smallest offset asked apart from tail reads, -1 = only tail reads so far
+	countedFrom int64 // fair-sojourn: offset from which F counts the bytes to come
 	covered     coverage
 	wait        time.Duration // of the wait that ended with the slot
 	running     int           // responses
@@ -134,6 +135,9 @@ func (s *session) remaining() int64 {
 	start := max(s.stay.start, 0)
 	return max(s.size-start-s.stay.covered.bytesFrom(start)-s.stay.openBytes, 0)
 }
+
+// weight is what the sums of the orders take it for: its size, at most 4 TiB, so that a full queue of any sizes sums up.
+func (s *session) weight() int64 { return min(s.size, 1<<42) }
 
 // complete reports whether the download has all its bytes and no response runs.
 func (s *session) complete() bool {
@@ -227,11 +231,11 @@ func (l *lane) add(s *session) {
 	case 0:
 		l.one = s
 	case 1:
-		l.many.insert(l.one.laneKey(), l.one.size, l.one)
+		l.many.insert(l.one.laneKey(), l.one.weight(), l.one)
 		l.one = nil
 		fallthrough
 	default:
-		l.many.insert(s.laneKey(), s.size, s)
+		l.many.insert(s.laneKey(), s.weight(), s)
 	}
 	l.count++
 }

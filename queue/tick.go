@@ -31,14 +31,17 @@ func (s *Scheduler) Tick(now time.Duration) {
 	if all > 0 && candidates > 0 && s.counts.Started == s.startsTick {
 		s.unclaimed++
 	} else {
-		s.unclaimed = 0
+		s.unclaimed, s.inGrace = 0, 0
+	}
+	if now < s.graceUntil {
+		s.inGrace = s.unclaimed
 	}
 	s.startsTick = s.counts.Started
 	s.dispatch(now)
 	s.choose(now)
 }
 
-// A tick looks at no more than this many due sessions: expireFloor and one of expireShare.
+// A tick handles no more than this many due sessions: expireFloor and one of expireShare.
 const (
 	expireFloor = 192
 	expireShare = 2048

@@ -1,6 +1,10 @@
 package queue
 
-import "time"
+import (
+	"cmp"
+	"slices"
+	"time"
+)
 
 // join starts a wait: the session takes its place by its arrival.
 func (s *Scheduler) join(now time.Duration, ses *session) {
@@ -53,7 +57,7 @@ func (s *Scheduler) dueOf(ses *session) time.Duration {
 // plan puts a waiting session where the wheel comes by in time.
 func (s *Scheduler) plan(ses *session) {
 	if at := s.dueOf(ses); at != never {
-		s.due.set(ses, at)
+		s.due.set(s.now, ses, at)
 	}
 }
 
@@ -90,6 +94,10 @@ func (s *Scheduler) dispatch(now time.Duration) {
 		if all == 0 {
 			return
 		}
+		if all*len(s.present) > manyPresent {
+			s.dispatchMany(now)
+			return
+		}
 		var (
 			best      *session
 			bestAhead int
@@ -107,5 +115,32 @@ func (s *Scheduler) dispatch(now time.Duration) {
 		}
 		s.admit(now, best)
 		s.settleActive(best)
+	}
+}
+
+// manyPresent is how many places dispatch looks up before it orders all present sessions once instead.
+const manyPresent = 4096
+
+// dispatchMany does as dispatch for many slots and many held requests at once: the present sessions are put in order once, and
+// grants do not change that order any more.
+func (s *Scheduler) dispatchMany(now time.Duration) {
+	type placed struct {
+		ses   *session
+		ahead int
+	}
+	order := make([]placed, 0, len(s.present))
+	for _, ses := range s.present {
+		ahead, _ := s.place(ses, false)
+		order = append(order, placed{ses, ahead})
+	}
+	slices.SortFunc(order, func(a, b placed) int { return cmp.Compare(a.ahead, b.ahead) })
+	for _, at := range order {
+		if all, _ := s.free(); all == 0 {
+			return
+		}
+		if s.eligible(at.ses) {
+			s.admit(now, at.ses)
+			s.settleActive(at.ses)
+		}
 	}
 }

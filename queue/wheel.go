@@ -28,8 +28,12 @@ type ripe struct {
 	s   *session
 }
 
-// set makes sure that the wheel comes by s at that time.
-func (w *dueWheel) set(s *session, at time.Duration) {
+// set makes sure that the wheel comes by s at that time. An empty wheel goes to now at once: behind it are only slots without
+// anybody, a lifetime of them when the clock counts from a moment long ago.
+func (w *dueWheel) set(now time.Duration, s *session, at time.Duration) {
+	if w.count == 0 {
+		w.cursor = max(w.cursor, int64(now/TickEvery))
+	}
 	slot := w.slotOf(at)
 	if s.wheelSlot != 0 {
 		if int64(s.wheelSlot)-1 <= slot {
@@ -45,7 +49,7 @@ func (w *dueWheel) slotOf(at time.Duration) int64 {
 }
 
 func (w *dueWheel) push(s *session, slot int64) {
-	s.wheelSlot = int32(slot + 1)
+	s.wheelSlot = uint32(slot + 1)
 	head := &w.slots[slot%wheelSlots]
 	s.wheelPrev, s.wheelNext = nil, *head
 	if *head != nil {
@@ -72,11 +76,15 @@ func (w *dueWheel) remove(s *session) {
 	w.count--
 }
 
-// expire hands every session that is due to handle, taken out, in the order of their times, looking at no more than budget
-// sessions; what is left comes with the next call. handle may set times and drop the session it got, nothing else.
+// ripeCost is what a session that is due costs of the budget; one that is only put again costs 1. In a full queue whose clients
+// come every five minutes the latter are many: were they as dear, the wheel would fall minutes behind.
+const ripeCost = 4
+
+// expire hands every session that is due to handle, taken out, in the order of their times, no more than budget of them; what is
+// left comes with the next call. handle may set times and drop the session it got, nothing else.
 func (w *dueWheel) expire(now time.Duration, budget int, dueOf func(*session) time.Duration, handle func(*session)) {
 	w.ripe = w.ripe[:0]
-	w.collect(now, budget, dueOf)
+	w.collect(now, budget*ripeCost, dueOf)
 	slices.SortFunc(w.ripe, func(a, b ripe) int {
 		return cmp.Or(cmp.Compare(a.due, b.due), cmp.Compare(a.s.number, b.s.number))
 	})
@@ -94,7 +102,11 @@ func (w *dueWheel) collect(now time.Duration, budget int, dueOf func(*session) t
 			due := dueOf(s)
 			slot := w.slotOf(due)
 			if due <= now || slot > w.cursor { // else it is due later in this very slot
-				if budget--; budget < 0 {
+				cost := 1
+				if due <= now {
+					cost = ripeCost
+				}
+				if budget -= cost; budget < 0 {
 					return
 				}
 				w.remove(s)

@@ -39,15 +39,17 @@ func (g *Grant) Finish(firstByte, lastByteExclusive int64, complete bool) {
 	if g.ended.Swap(true) {
 		return
 	}
-	g.queue.locked(func(now time.Duration) {
-		if !g.closeLocked(now) {
-			return
+	q := g.queue
+	q.mu.Lock()
+	defer q.end()
+	q.grants.remove(g) // first: a panic must not bring an ended grant into the next core
+	if now := q.advanceLocked(q.clock()); g.closeLocked(now) {
+		q.core.Finish(now, g.response, firstByte, lastByteExclusive, complete)
+		if q.recorder != nil {
+			q.recorder.Finish(now, g.number, firstByte, lastByteExclusive, complete)
 		}
-		g.queue.core.Finish(now, g.response, firstByte, lastByteExclusive, complete)
-		if recorder := g.queue.recorder; recorder != nil {
-			recorder.Finish(now, g.number, firstByte, lastByteExclusive, complete)
-		}
-	})
+	}
+	q.completeLocked()
 }
 
 // Abandon ends the response of a client that left: nothing counts as delivered, and the session's last response frees
@@ -57,21 +59,21 @@ func (g *Grant) Abandon() {
 	if g.ended.Swap(true) {
 		return
 	}
-	g.queue.locked(func(now time.Duration) {
-		if !g.closeLocked(now) {
-			return
+	q := g.queue
+	q.mu.Lock()
+	defer q.end()
+	q.grants.remove(g) // first: a panic must not bring an ended grant into the next core
+	if now := q.advanceLocked(q.clock()); g.closeLocked(now) {
+		q.core.Abandon(now, g.response)
+		if q.recorder != nil {
+			q.recorder.Abandon(now, g.number)
 		}
-		g.queue.core.Abandon(now, g.response)
-		if recorder := g.queue.recorder; recorder != nil {
-			recorder.Abandon(now, g.number)
-		}
-	})
+	}
+	q.completeLocked()
 }
 
-// closeLocked takes the grant out of the list and collects its last bytes; false when no core knows it. Out of the list first: a panic of
-// the core must not bring an ended grant into the next one.
+// closeLocked collects the last bytes of an ended grant; false when no core knows it.
 func (g *Grant) closeLocked(now time.Duration) bool {
-	g.queue.grants.remove(g)
 	g.collectLocked(now)
 	return g.response != nil
 }

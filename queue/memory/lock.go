@@ -6,28 +6,78 @@ import (
 	"github.com/arkvory/sidecar/queue"
 )
 
-// locked runs one operation under the lock and reports the stays that it ended. An operation that panics leaves a fresh core behind and the
-// lock free; the panic goes on to the caller with the stack of the defect, for nothing recovers it here.
+// locked runs one operation under the lock. Admit, Hold and the end of a grant do the same without the function value: they run once a request.
 func (q *Queue) locked(operation func(now time.Duration)) {
 	q.mu.Lock()
-	whole := false
-	defer func() {
-		if !whole {
-			defer q.mu.Unlock()
-			q.renewLocked()
-		}
-	}()
+	defer q.end()
 	operation(q.advanceLocked(q.clock()))
+	q.completeLocked()
+}
+
+// completeLocked ends the part of an operation that may panic under the lock.
+func (q *Queue) completeLocked() {
 	q.settleLocked()
 	q.free.Store(int64(q.core.FreeSlots()))
-	ended := q.ended
-	q.ended = nil
-	whole = true
-	q.mu.Unlock()
-	if q.sessionEnded != nil {
-		for i := range ended {
-			q.sessionEnded(ended[i])
+	q.whole = true
+}
+
+// end is deferred by every operation: it frees the lock and reports the stays that ended. An operation that panicked before it was complete leaves a
+// fresh core behind; the panic goes on to the caller with the stack of the defect, for nothing recovers it here. What a caller does not get because
+// of a panic, it cannot give back: it is taken back here.
+func (q *Queue) end() {
+	if !q.whole {
+		defer q.mu.Unlock()
+		if q.recorder != nil {
+			q.recorder.Drop()
 		}
+		q.disownLocked()
+		q.renewLocked()
+		return
+	}
+	ended, grant, held := q.ended, q.given, q.held
+	q.ended, q.given, q.held, q.whole = nil, nil, nil, false
+	q.mu.Unlock()
+	if len(ended) > 0 && q.sessionEnded != nil {
+		q.report(ended, grant, held)
+	}
+}
+
+// report tells the observer. When that panics, the grant and the held request of the call that is ending have no owner.
+func (q *Queue) report(ended []queue.End, grant *Grant, held *waiter) {
+	told := false
+	defer func() {
+		if told {
+			return
+		}
+		if grant != nil {
+			grant.Abandon()
+		}
+		if held != nil {
+			q.leave(held, 0)
+		}
+	}()
+	for i := range ended {
+		q.sessionEnded(ended[i])
+	}
+	told = true
+}
+
+// disownLocked drops what the panicking operation was about to hand to its caller.
+func (q *Queue) disownLocked() {
+	q.dropLocked(q.given)
+	if w := q.held; w != nil {
+		if w.place != nil {
+			q.unlistLocked(w)
+		}
+		q.dropLocked(w.grant)
+	}
+	q.given, q.held = nil, nil
+}
+
+// dropLocked ends a grant whose response no core will know.
+func (q *Queue) dropLocked(g *Grant) {
+	if g != nil && !g.ended.Swap(true) {
+		q.grants.remove(g)
 	}
 }
 

@@ -33,7 +33,7 @@ type Options struct {
 //
 // Invariants, whenever mu is free: free equals core.FreeSlots(); every open grant is in the list; every waiter of the list is
 // registered in the core and not woken; a waiter is woken exactly once; policy is the core's. A grant whose response is nil
-// is known to no core (see renew). mu is a leaf but for the recorder's lock: nothing that blocks or calls back runs under it.
+// is known to no core (see renew); whole, given and held are zero. mu is a leaf but for the recorder's lock: nothing that blocks or calls back runs under it.
 type Queue struct {
 	clock            func() time.Duration
 	sessionEnded     func(queue.End)
@@ -53,10 +53,14 @@ type Queue struct {
 	core         *queue.Scheduler
 	draining     bool
 	grace        time.Duration
-	base         queue.Counts // what to add to the core's counts: those of cores before it
+	base         totals // what to add to the core's: those of cores before it
+	told         totals // the sum at the last Snapshot
 	grants       grantList
 	waiters      []*waiter   // held, in no order
 	ended        []queue.End // taken from the core and not reported yet
+	whole        bool        // the operation under the lock is complete: see end
+	given        *Grant      // what that operation gives to its caller
+	held         *waiter     // the request that its caller holds or takes back
 	tickDuration time.Duration
 }
 
@@ -105,7 +109,11 @@ func (q *Queue) Now() time.Duration { return q.clock() }
 // Admit decides about one request without blocking. The grant is not nil exactly when the outcome is Admitted; its
 // owner ends it once with Finish or Abandon.
 func (q *Queue) Admit(a queue.Ask) (g *Grant, verdict queue.Verdict) {
-	q.locked(func(now time.Duration) { g = q.askLocked(now, &a, &verdict) })
+	q.mu.Lock()
+	defer q.end()
+	g = q.askLocked(q.advanceLocked(q.clock()), &a, &verdict)
+	q.given = g
+	q.completeLocked()
 	return g, verdict
 }
 
@@ -120,21 +128,7 @@ func (q *Queue) Admit(a queue.Ask) (g *Grant, verdict queue.Verdict) {
 // positive, or HoldLimit requests, or HoldPerPrincipal of this principal, are held already.
 func (q *Queue) Hold(a queue.Ask, wait time.Duration, gone <-chan struct{}) (g *Grant, verdict queue.Verdict) {
 	var w *waiter
-	q.locked(func(now time.Duration) {
-		if wait <= 0 || !q.mayHoldLocked(a.Key.Principal) {
-			g = q.askLocked(now, &a, &verdict)
-			return
-		}
-		held := q.takeWaiter()
-		held.ask, held.until = a, now+wait
-		if g = q.holdLocked(now, held, &verdict); held.place == nil {
-			q.recycle(held)
-			return
-		}
-		q.listLocked(held)
-		w = held
-	})
-	if w == nil {
+	if g, w, verdict = q.hold(&a, wait); w == nil {
 		return g, verdict
 	}
 	select {
@@ -147,10 +141,33 @@ func (q *Queue) Hold(a queue.Ask, wait time.Duration, gone <-chan struct{}) (g *
 	return g, verdict
 }
 
+// hold is Hold up to the wait: the waiter is not nil exactly when the request is held.
+func (q *Queue) hold(a *queue.Ask, wait time.Duration) (g *Grant, w *waiter, verdict queue.Verdict) {
+	q.mu.Lock()
+	defer q.end()
+	now := q.advanceLocked(q.clock())
+	if wait <= 0 || !q.mayHoldLocked(a.Key.Principal) {
+		g = q.askLocked(now, a, &verdict)
+	} else {
+		w = q.takeWaiter()
+		w.ask, w.until = *a, now+wait
+		if g = q.holdLocked(now, w, &verdict); w.place == nil {
+			q.recycle(w)
+			w = nil
+		} else {
+			q.listLocked(w)
+		}
+	}
+	q.given, q.held = g, w
+	q.completeLocked()
+	return g, w, verdict
+}
+
 // leave withdraws a waiter whose client is gone, giving back what it may have got meanwhile.
 func (q *Queue) leave(w *waiter, class queue.Class) queue.Verdict {
 	waited := false
 	q.locked(func(now time.Duration) {
+		q.held = w
 		if w.place == nil {
 			return
 		}
@@ -160,6 +177,7 @@ func (q *Queue) leave(w *waiter, class queue.Class) queue.Verdict {
 		}
 		if waited {
 			q.unlistLocked(w)
+			q.held = nil // it has no answer to wait for
 		}
 	})
 	if !waited {
@@ -219,18 +237,18 @@ func (q *Queue) drainLocked(now time.Duration) {
 }
 
 // Close drains the queue, ends Run and every hold, also those of active sessions' ranges, and flushes the recorder. Open grants stay
-// valid; nothing is held any more. Calls after the first do nothing.
+// valid; nothing is held any more. Calls after the first do nothing. A panic of the core keeps none of it from being done.
 func (q *Queue) Close() {
 	q.closeOnce.Do(func() {
-		q.Drain()
-		q.locked(func(now time.Duration) {
+		if q.recorder != nil {
+			defer func() { _ = q.recorder.Flush() }() // the recorder keeps its error for who asks
+		}
+		defer close(q.closed)
+		defer q.locked(func(now time.Duration) {
 			q.holdLimit = 0
 			q.endHoldsLocked(now, math.MaxInt64)
 		})
-		close(q.closed)
-		if q.recorder != nil {
-			_ = q.recorder.Flush() // the recorder keeps its error for who asks
-		}
+		q.Drain()
 	})
 }
 
@@ -280,7 +298,8 @@ func (q *Queue) Snapshot() (snap queue.Snapshot) {
 	q.locked(func(now time.Duration) {
 		snap = q.core.Snapshot(now)
 		snap.TickDuration = q.tickDuration
-		snap.Counts = plus(snap.Counts, q.base)
+		q.told = totalsOf(snap).plus(q.base)
+		snap.Counts, snap.Promises = q.told.counts, q.told.promises
 	})
 	return snap
 }

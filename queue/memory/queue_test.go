@@ -3,6 +3,7 @@ package memory
 import (
 	"bytes"
 	"context"
+	"io"
 	"slices"
 	"sync"
 	"testing"
@@ -358,5 +359,17 @@ func BenchmarkFreeSlot(b *testing.B) {
 	q, _ := New(policy(1), Options{})
 	for b.Loop() {
 		q.FreeSlot()
+	}
+}
+
+// BenchmarkAdmitFinishRecorded is the same with a decision log.
+func BenchmarkAdmitFinishRecorded(b *testing.B) {
+	q, _ := New(policy(1), Options{Recorder: replay.NewRecorder(io.Discard)})
+	a := ask("p", "1")
+	q.Admit(a)
+	b.ReportAllocs()
+	for b.Loop() {
+		g, _ := q.Admit(a)
+		g.Finish(0, 1, true)
 	}
 }

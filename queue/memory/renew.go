@@ -14,23 +14,24 @@ const lostCheck = 2 * time.Second
 // renewLocked replaces a core that a panic left half-way through a decision: by one that knows the open grants and the held
 // requests, or when those make it panic again by an empty one. It does not panic and calls nothing of the old core but what reads plain fields.
 func (q *Queue) renewLocked() {
-	counts := q.salvageLocked()
+	before := q.salvageLocked()
 	fed := q.feedLocked(true)
 	if !fed {
 		q.feedLocked(false)
 	}
 	// The stays that were fed again were counted by the core before.
-	q.base = minus(counts, q.core.Snapshot(q.now).Counts)
+	q.base = before.minus(totalsOf(q.core.Snapshot(q.now)))
 	q.free.Store(int64(q.core.FreeSlots()))
 }
 
-// salvageLocked reads what must outlive the old core: its counts, and the records of the stays that ended in it.
-func (q *Queue) salvageLocked() (counts queue.Counts) {
-	counts = q.base
+// salvageLocked reads what must outlive the old core: its totals, and the records of the stays that ended in it. Where it cannot be read the totals are those
+// that were told last: a counter that falls looks like a restart.
+func (q *Queue) salvageLocked() (before totals) {
+	before = q.told
 	defer func() { _ = recover() }() // the old core is worth no second panic
-	counts = plus(q.core.Snapshot(q.now).Counts, q.base)
+	before = totalsOf(q.core.Snapshot(q.now)).plus(q.base)
 	q.ended = append(q.ended, q.core.TakeEnded()...)
-	return counts
+	return before
 }
 
 // feedLocked puts a fresh core of the same policy in force. With refill it gets the open grants and the held requests, each at its old arrival;
@@ -105,28 +106,4 @@ func (q *Queue) refillWaiterLocked(w *waiter) {
 		q.answerLocked(w, g, verdict)
 	}
 	q.settleLocked()
-}
-
-// plus adds two sets of counts.
-func plus(a, b queue.Counts) queue.Counts {
-	a.Queued += b.Queued
-	a.Rejoined += b.Rejoined
-	a.Started += b.Started
-	a.Refused += b.Refused
-	for i := range a.Ended {
-		a.Ended[i] += b.Ended[i]
-	}
-	return a
-}
-
-// minus takes one set of counts from another; what plus gives with the result is exact although it may wrap.
-func minus(a, b queue.Counts) queue.Counts {
-	a.Queued -= b.Queued
-	a.Rejoined -= b.Rejoined
-	a.Started -= b.Started
-	a.Refused -= b.Refused
-	for i := range a.Ended {
-		a.Ended[i] -= b.Ended[i]
-	}
-	return a
 }

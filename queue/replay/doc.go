@@ -39,6 +39,8 @@
 //	settled WAITER VERDICT
 //	ended   CLASS REASON STARTED WAIT PROMISED DURATION BYTES
 //
+// A call in which the core panicked is not in the log: a fresh core's policy line stands in its place.
+//
 // Numbers of responses and of held requests count from 1 in each log and are never used twice.
 //
 // # What is not in it
@@ -60,8 +62,8 @@
 // # Cost, bounds, failure
 //
 // A call appends some 200 bytes to a buffer and hashes what it writes; nothing waits for the writer. A short-lived goroutine writes when
-// 64 KiB are there and after every tick, so that the file is at most a tick behind. At most MaxBuffered bytes wait for the writer: beyond that,
-// or after a failed write, the recorder stops for good, keeps the reason and costs a comparison a call; a log with a hole would prove nothing. The log then ends
+// 64 KiB are there and after every tick, so that the file is at most a tick behind. At most MaxBuffered bytes wait for the writer or are being written, and a line is no longer
+// than that (one call that ends some 250,000 sessions): beyond it, or after a failed write, the recorder stops for good, keeps the reason and costs a comparison a call; a log with a hole would prove nothing. The log then ends
 // somewhere, perhaps inside a line; what is before is whole. A log that ends after a line is a complete log of its beginning. A damaged line is an error
 // with its number; nothing behind it is replayed.
 //

@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	// MaxBuffered bounds the bytes that wait for the writer, and with them the length of a line.
+	// MaxBuffered bounds the bytes that were recorded and are not written, those that are being written included, and with them the length of a line.
 	MaxBuffered = 16 << 20
 	// writeFrom bytes are worth a write before the next tick.
 	writeFrom = 64 << 10
@@ -20,6 +20,9 @@ const (
 
 // ErrSlow says that the writer was so slow that MaxBuffered bytes waited for it.
 var ErrSlow = errors.New("the writer is slower than the decisions")
+
+// errLong says that one call ended more sessions than a line has room for: a queue of several hundred thousand that is drained or switched to shared.
+var errLong = fmt.Errorf("one call settled or ended more than the %d bytes of a line hold", MaxBuffered)
 
 // Recorder writes down the calls of one core. The methods named after calls are for the shell that owns the core, which serialises
 // them; each begins a line that Settled and Ended continue and that Done, or the next call, ends. Err and Flush are safe for concurrent use.
@@ -40,6 +43,7 @@ type Recorder struct {
 	full    []byte     // whole lines for the writer
 	spare   []byte     // the buffer that is not full, while nothing is written
 	writing bool
+	written int // bytes that are being written
 	err     error
 }
 
@@ -72,6 +76,9 @@ func (r *Recorder) Flush() error {
 // Done ends the open line.
 func (r *Recorder) Done() { r.end(false) }
 
+// Drop forgets the open line: what its call decided was not carried out, and a fresh core's Policy follows.
+func (r *Recorder) Drop() { r.line = r.line[:0] }
+
 func (r *Recorder) end(write bool) {
 	if len(r.line) == 0 && !write {
 		return
@@ -89,8 +96,8 @@ func (r *Recorder) end(write bool) {
 // closeLocked moves the open line to those for the writer.
 func (r *Recorder) closeLocked() {
 	r.line = append(r.line, '\n')
-	if len(r.full)+len(r.line) > MaxBuffered {
-		r.stopLocked(fmt.Errorf("cannot record the queue's decisions: %w, %d bytes wait", ErrSlow, len(r.full)))
+	if waiting := len(r.full) + r.written; waiting+len(r.line) > MaxBuffered {
+		r.stopLocked(fmt.Errorf("cannot record the queue's decisions: %w, %d bytes wait", ErrSlow, waiting))
 	}
 	if r.err == nil {
 		r.full = append(r.full, r.line...)
@@ -123,10 +130,11 @@ func (r *Recorder) write() {
 	defer r.mu.Unlock()
 	for len(r.full) > 0 && r.err == nil {
 		out := r.full
-		r.full, r.spare = r.spare, nil
+		r.full, r.spare, r.written = r.spare, nil, len(out)
 		r.mu.Unlock()
 		err := r.put(out)
 		r.mu.Lock()
+		r.written = 0
 		if err != nil {
 			r.stopLocked(fmt.Errorf("cannot write the queue's decisions: %w", err))
 		} else if cap(out) <= 4*writeFrom {
@@ -276,12 +284,26 @@ func (r *Recorder) Settled(waiter uint64, v *queue.Verdict) uint64 {
 		return 0
 	}
 	r.line = ordinal(append(r.line, " | settled"...), waiter)
-	return r.verdict(v)
+	response := r.verdict(v)
+	r.bound()
+	return response
 }
 
 // Ended adds a stay that the call ended.
 func (r *Recorder) Ended(e *queue.End) {
 	if len(r.line) > 0 {
 		r.line = appendEnd(append(r.line, " | ended"...), e)
+		r.bound()
 	}
+}
+
+// bound stops recording when the open line has grown too long.
+func (r *Recorder) bound() {
+	if len(r.line) < MaxBuffered {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.stopLocked(fmt.Errorf("cannot record the queue's decisions: %w", errLong))
+	r.line = nil
 }

@@ -68,6 +68,61 @@ func TestQ18_ASlowWriterNeverBlocksAndMemoryIsBounded(t *testing.T) {
 	}
 }
 
+// TestL3_WhatIsBeingWrittenWaitsToo: MaxBuffered bounds all bytes that the recorder keeps.
+func TestL3_WhatIsBeingWrittenWaitsToo(t *testing.T) {
+	stuck, begun := make(chan struct{}), make(chan struct{}, 1)
+	r := replay.NewRecorder(writer(func(b []byte) (int, error) { begun <- struct{}{}; <-stuck; return len(b), nil }))
+	var measured bytes.Buffer
+	m := replay.NewRecorder(&measured)
+	line := func(r *replay.Recorder) {
+		r.Tick(0, replay.State{})
+		for range 10000 {
+			r.Ended(&queue.End{})
+		}
+		r.Done()
+	}
+	line(m)
+	if err := m.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	recorded := 0
+	for ; r.Err() == nil && recorded <= 2*replay.MaxBuffered; recorded += measured.Len() {
+		line(r)
+		if recorded == 8*measured.Len() {
+			<-begun // all until now is being written
+		}
+	}
+	if kept := recorded - measured.Len(); kept > replay.MaxBuffered { // the last line is the one that was too much
+		t.Errorf("%d bytes are kept for a writer that hangs", kept)
+	}
+	close(stuck)
+	if err := r.Flush(); !errors.Is(err, replay.ErrSlow) {
+		t.Error(err)
+	}
+}
+
+// TestL3_OneLineIsBounded: what one call ends is as large as the queue.
+func TestL3_OneLineIsBounded(t *testing.T) {
+	var log bytes.Buffer
+	r := replay.NewRecorder(&log)
+	r.Policy(0, policy(1))
+	r.Drain(1)
+	for i := 0; r.Err() == nil; i++ {
+		if i > replay.MaxBuffered {
+			t.Fatal("nothing bounds a line")
+		}
+		r.Ended(&queue.End{Bytes: 1 << 40})
+	}
+	if errors.Is(r.Err(), replay.ErrSlow) {
+		t.Errorf("the writer is not the reason: %v", r.Err())
+	}
+	r.Done()
+	r.Tick(2, replay.State{})
+	if err := r.Flush(); err == nil || bytes.Contains(log.Bytes(), []byte("drain")) {
+		t.Errorf("%v, %q", err, log.Bytes())
+	}
+}
+
 // TestQ18_EveryTickReachesTheWriter: a log is at most a tick behind without anybody's flush.
 func TestQ18_EveryTickReachesTheWriter(t *testing.T) {
 	written := make(chan []byte, 16)

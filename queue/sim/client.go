@@ -41,9 +41,6 @@ type again struct {
 	faults int
 }
 
-// promise is what one answer said about the start.
-type promise struct{ at, startsIn, latestIn time.Duration }
-
 // client is one person in one simulation.
 type client struct {
 	*person
@@ -85,7 +82,7 @@ type client struct {
 	// Judgement.
 	started  time.Duration // first slot or place, -1 = none
 	finished time.Duration
-	promises []promise
+	promises ledger
 	position int
 	arrival0 time.Duration // the core's arrival at the last contact
 	moves    queue.Moves

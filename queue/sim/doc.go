@@ -23,7 +23,7 @@
 // operation, RequestFaults a range), counts for nothing and is asked for again. Where single requests are admitted
 // (strategy shared, small objects) a refused client pauses as a whole for the told time, then tries with one request.
 //
-// A plain client asks for the whole object and is held; a 503, a silence beyond its patience and a broken body are repeated
+// A plain client asks for the whole object and is held; a refusal, a silence beyond its patience and a broken body are repeated
 // as its profile says (Profiles), and then it gives up: it counts as failed. NATClients of them share address, key and object.
 //
 // A share of the clients vanishes at a random moment if it waits then, another after a random part of its bytes. Nobody is told: the core
@@ -32,16 +32,19 @@
 // # Reference and measures
 //
 // Equal sharing is ideal processor sharing of the same arrivals, sizes and own rates with no admission at all, computed exactly, all
-// clients alike. Mean and lateness compare the clients that the scenario lets stay, with those of the reference.
+// clients alike. Mean and lateness compare all clients that the scenario lets stay with the same ones of the reference. One that gave
+// up is not left out, which would flatter: it is later, and counts as done when everybody was, or when it would have been under equal
+// sharing if that is later.
 //
 //	linkBusy  = bytes carried / (link x time), over the time in which anybody waits
 //	idleSlots = slot-seconds free although somebody waited who could use them (the reserve is of use to Interactive only)
-//	            / (slots in force x that time), from 5 s after the first moment
+//	            / (slots in force x that time)
 //
 // A client waits while it wants bytes, gets none, and does not pause after a fault. Promises are all starts told in answers, judged when
-// the client starts: within 10 % of the promised wait or a minute, and not later than the told p90. Under shared nothing is
-// promised: these fields are nil. A position that rose between two contacts is put down to what queue.Scheduler.Moves counted between
-// them; what is left is unexplained, and there must be none.
+// the client starts: within 10 % of the promised wait or a minute, and not later than the told p90. Those of a client that ends
+// without a start are broken if they were due before, else open (counted apart). Under shared nothing is promised. Where nothing was
+// there to measure, a measure is no number, and null in JSON. A position that rose between two contacts is put down to what
+// queue.Scheduler.Moves counted between them; what is left is unexplained, and there must be none.
 //
 // # Determinism
 //
@@ -53,7 +56,9 @@
 //
 // Invalid settings are refused with every fault at once. A run that is not over at Limit is ErrTooLong; one in which clients wait and
 // nobody gets a byte for hours is ErrStalled. After the last client the core is given the time to forget everybody, and a session,
-// place or wait that is left over then is an error, as is an invariant of the core that does not hold (InvariantsEvery).
+// place or wait that is left over then is an error, as is an invariant of the core that does not hold (InvariantsEvery), and a run in
+// which the bytes of all responses are not what the link carried. Memory is bounded by the number of clients: of promises not judged
+// yet some 4 million are kept, beyond that every second, fourth, ... of a client, which then counts twice, four times, ...
 //
 // # Decided, and rejected
 //

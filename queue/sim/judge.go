@@ -1,54 +1,24 @@
 package sim
 
-import (
-	"time"
-
-	"github.com/arkvory/sidecar/queue"
-)
-
-// tolerance of a promised start: a tenth of the wait it promised, or a minute.
-const tolerance = time.Minute
-
-// horizons are the upper ends of the buckets in which promises are reported; the last has none.
-var horizons = [...]time.Duration{time.Minute, 10 * time.Minute, time.Hour, 6 * time.Hour, never}
-
-var horizonNames = [...]string{"under 1 min", "1..10 min", "10..60 min", "1..6 h", "over 6 h"}
+import "github.com/arkvory/sidecar/queue"
 
 // judge compares what clients were told with what came.
 type judge struct {
-	told, unknown       uint64 // answers, and those without an estimate
-	made, within, bound [len(horizons)]uint64
-	rises               Rises
-	starts              uint64
-	promises            queue.Promises // the core's own measure
-	yields              uint64
+	told, unknown uint64 // answers, and those without an estimate
+	verdicts      verdicts
+	rises         Rises
+	promises      queue.Promises // the core's own measure
+	yields        uint64
 }
 
 // admitted judges what a client was told, at its start.
 func (r *run) admitted(c *client, verdict queue.Verdict) {
 	if verdict.Started {
-		r.judge.starts++
 		r.watching = true
 		r.trace.line(r.now, c, "starts", int64(verdict.Waited), 0)
 	}
-	for _, p := range c.promises {
-		waited, h := r.now-p.at, 0
-		for p.startsIn >= horizons[h] {
-			h++
-		}
-		r.judge.made[h]++
-		off := waited - p.startsIn
-		if off < 0 {
-			off = -off
-		}
-		if off <= max(tolerance, p.startsIn/10) {
-			r.judge.within[h]++
-		}
-		if waited <= p.latestIn {
-			r.judge.bound[h]++
-		}
-	}
-	c.promises, c.position = c.promises[:0], 0
+	r.judge.verdicts.judge(&c.promises, r.now, false)
+	c.position = 0
 }
 
 // told notes an answer that was not an admission.
@@ -60,7 +30,7 @@ func (r *run) told(c *client, v queue.Verdict) {
 	}
 	r.judge.told++
 	if v.EstimateKnown {
-		c.promises = append(c.promises, promise{r.now, v.StartsIn, v.LatestIn})
+		c.promises.note(promise{r.now, v.StartsIn, v.LatestIn}, r.promisesEach)
 	} else {
 		r.judge.unknown++
 	}

@@ -85,6 +85,9 @@ func (l *link) sync(c *client, now time.Duration) {
 // begin adds a response; the client's progress must be at now.
 func (l *link) begin(id int32, x transfer) {
 	c := &l.clients[id]
+	if len(c.transfers) == 0 {
+		c.v = 0 // so that it stays exact over many responses
+	}
 	x.from = c.v
 	c.transfers = append(c.transfers, x)
 	if len(c.transfers) == 1 {

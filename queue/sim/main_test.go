@@ -37,19 +37,19 @@ func simulated(t *testing.T, s Settings, strategy queue.Strategy) Result {
 	if n := r.DoneClients + r.FailedClients + r.LeftClients; n != s.Clients {
 		t.Errorf("%s: %d clients ended, of %d", strategy, n, s.Clients)
 	}
-	if r.LinkBusy > 1+1e-9 || r.IdleSlots < 0 || r.IdleSlots > 1 || r.DrainRatio < 0 {
+	if r.LinkBusy > 1+1e-9 || r.IdleSlots < 0 || r.IdleSlots > 1 || r.DoneClients > 0 && !(r.DrainRatio > 0.999999) {
 		t.Errorf("%s: impossible measures: link %v busy, slots %v idle, drain ratio %v", strategy, r.LinkBusy, r.IdleSlots, r.DrainRatio)
 	}
 	if r.Rises.Unexplained != 0 {
 		t.Errorf("%s: %d places that positions rose are unexplained: %+v", strategy, r.Rises.Unexplained, r.Rises)
 	}
-	if strategy == queue.Shared && (r.StartsWithinTolerance != nil || r.P90Holds != nil || r.Answers != 0) {
+	if strategy == queue.Shared && (r.StartsWithinTolerance.Known() || r.P90Holds.Known() || r.Answers != 0) {
 		t.Errorf("shared promised something: %d answers", r.Answers)
 	}
 	return r
 }
 
-func near(a, b, tolerance float64) bool { return math.Abs(a-b) <= tolerance }
+func near[T ~float64](a, b T, tolerance float64) bool { return math.Abs(float64(a-b)) <= tolerance }
 
 // TestX3_SharingIsTheClosedFormula compares the reference with what can be written down.
 func TestX3_SharingIsTheClosedFormula(t *testing.T) {
@@ -130,22 +130,26 @@ func TestB2_PrincipalsShareBeforeTheirClients(t *testing.T) {
 }
 
 func TestEventsComeInOrderAndDoNotAllocate(t *testing.T) {
-	random := source(7, 7)
-	q := events{heap: make([]event, 0, 4096)}
-	before := event{}
-	for round := range 20000 { // the heap grows to some hundreds and shrinks again, many times
-		if random.IntN(1000) < 500+300*(1-2*(round/1000%2)) {
-			q.push(event{at: before.at + time.Duration(random.IntN(5000)), client: int32(round)})
-			continue
+	var q events
+	var before event
+	for seed := range uint64(8) { // thousands planned at first, then about as many planned as taken, as in a run
+		random := source(seed, 7)
+		var at time.Duration
+		q, before = events{}, event{}
+		for range 2000 {
+			at += time.Duration(random.Int64N(1000))
+			q.push(event{at: at})
 		}
-		if len(q.heap) == 0 {
-			continue
+		for len(q.heap) > 0 {
+			e := q.pop()
+			if e.before(&before) {
+				t.Fatalf("seed %d: %v came after %v", seed, e, before)
+			}
+			before = e
+			if random.IntN(100) < 97 {
+				q.push(event{at: e.at + time.Duration(random.IntN(3000))})
+			}
 		}
-		e := q.pop()
-		if e.before(&before) {
-			t.Fatalf("%v came after %v", e, before)
-		}
-		before = e
 	}
 	if n := testing.AllocsPerRun(100, func() { q.push(event{at: before.at}); q.pop() }); n != 0 {
 		t.Errorf("an event allocates %v times", n)

@@ -1,13 +1,11 @@
 package sim
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/arkvory/sidecar/queue"
 )
-
-// settled is how long after the first moment idle slots are counted.
-const settled = 5 * time.Second
 
 // meter integrates what a fleet makes of its link and slots.
 type meter struct {
@@ -18,7 +16,9 @@ type meter struct {
 	slotSeconds, idleSeconds float64
 	extraSeconds             float64
 	mostSlots                int
-	delivered, repeated      int64 // bytes
+	delivered, repeated      int64   // bytes of responses, counted at their ends
+	carried                  float64 // bytes, the rate of the link integrated over time
+	responses                float64
 	refused                  uint64
 }
 
@@ -27,16 +27,25 @@ func (m *meter) advance(r *run, to time.Duration) {
 		return
 	}
 	seconds := (to - r.now).Seconds()
+	m.carried += r.link.total * seconds
 	m.extraSeconds += float64(m.extra) * seconds
 	if !m.anybody {
 		return
 	}
 	m.waitSeconds += seconds
 	m.waitBytes += r.link.total * seconds
-	if r.now >= settled {
-		m.slotSeconds += float64(m.slots) * seconds
-		m.idleSeconds += float64(m.idle) * seconds
+	m.slotSeconds += float64(m.slots) * seconds
+	m.idleSeconds += float64(m.idle) * seconds
+}
+
+// balance proves that the bytes of all responses are those that the link carried. A response may be off by a byte, and by what the
+// link carries in the nanosecond to which its end is rounded up.
+func (m *meter) balance(r *run) error {
+	off := m.carried - float64(m.delivered)
+	if slack := m.responses*(1+r.link.capacity*1e-9) + 1e-9*m.carried; off > slack || off < -slack {
+		return fmt.Errorf("cannot simulate %s: the link carried %.0f bytes, but all responses together got %d", r.strategy, m.carried, m.delivered)
 	}
+	return nil
 }
 
 // watch notes the state that holds until the next event.
@@ -46,11 +55,11 @@ func (m *meter) watch(r *run) {
 	for _, n := range r.waiting[1:] {
 		others += n
 	}
-	m.anybody = people+others > 0
+	m.anybody = people+others+r.singly > 0
 	if r.strategy == queue.Shared {
 		snap := r.gate.Snapshot()
 		m.slots = snap.Capacity
-		m.idle = min(max(snap.Capacity-snap.Active, 0), people+others)
+		m.idle = min(max(snap.Capacity-snap.Active, 0), r.singly)
 		m.mostSlots = m.slots
 		return
 	}

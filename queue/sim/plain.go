@@ -98,38 +98,54 @@ func (r *run) impatient(c *client) {
 		return
 	}
 	r.trace.line(r.now, c, "impatient", 0, 0)
-	r.again(c, 0)
+	r.reconnect(c)
 }
 
-// again repeats a request as the profile does, or gives up.
+// again repeats a refused request as the profile does, or gives up.
 func (r *run) again(c *client, retryAfter time.Duration) {
-	if c.attempt >= len(c.profile.Delays) {
-		r.over(c, failed)
-		return
+	if pause, ok := r.attempt(c, c.profile.Delays); ok {
+		if c.profile.Obeys && retryAfter > 0 && retryAfter <= c.profile.UpTo {
+			pause = wholeSeconds(retryAfter)
+		}
+		r.wake(c, pause)
 	}
-	delay := c.profile.Delays[c.attempt]
-	c.attempt++
-	if c.profile.Obeys && retryAfter <= c.profile.UpTo {
-		delay = max(delay, r.later(retryAfter))
-	}
-	r.wake(c, delay)
 }
 
-// finishWhole ends a plain client's response: it has its object, vanishes, or resumes or begins anew after a break.
-func (r *run) finishWhole(c *client, x transfer, complete bool) {
-	if complete || c.profile.Resumes || c.leaveAfter > 0 && c.have+x.stop >= c.leaveAfter {
-		c.have += x.stop
-	} else {
-		r.meter.repeated += x.stop + c.have
-		c.have = 0
+// reconnect repeats a request that broke, or that its client ended.
+func (r *run) reconnect(c *client) {
+	delays := c.profile.Reconnects
+	if delays == nil {
+		delays = c.profile.Delays
 	}
+	if pause, ok := r.attempt(c, delays); ok {
+		r.wake(c, pause)
+	}
+}
+
+// attempt uses up one repetition; false: there was none left, and the client gave up.
+func (r *run) attempt(c *client, delays []time.Duration) (time.Duration, bool) {
+	if c.attempt >= len(delays) {
+		r.over(c, failed)
+		return 0, false
+	}
+	c.attempt++
+	return delays[c.attempt-1], true
+}
+
+// finishWhole ends a plain client's response: it has its object, vanishes, goes on after a break, or is ended by it.
+func (r *run) finishWhole(c *client, x transfer, complete bool) {
+	c.have += x.stop
 	switch {
 	case complete:
 		r.over(c, done)
 	case c.leaveAfter > 0 && c.have >= c.leaveAfter:
 		r.over(c, left)
+	case !c.profile.Resumes:
+		r.meter.repeated += c.have
+		c.have = 0
+		r.over(c, failed)
 	default:
-		r.again(c, 0)
+		r.reconnect(c)
 		c.backoff = c.phase == present
 	}
 }

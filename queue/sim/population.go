@@ -3,6 +3,7 @@ package sim
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 	"strconv"
 	"time"
 
@@ -131,7 +132,30 @@ func drawArrivals(set *Settings, random *rand.Rand, all []person) {
 		}
 		all[i].arrival = time.Duration(min(at, MaxDuration.Seconds()) * float64(time.Second))
 	}
+	drawWaves(a.Waves, random, all)
 }
+
+// drawWaves lets a share of those who come independently wait for the next full period, as jobs of a timetable do, within the jitter of
+// their clocks. The load stays what it was.
+func drawWaves(w Waves, random *rand.Rand, all []person) {
+	if w.Part == 0 {
+		return
+	}
+	at := make([]time.Duration, len(all))
+	for i := range all {
+		at[i] = all[i].arrival
+	}
+	for _, i := range choose(random, len(all), w.Part) {
+		at[i] = (at[i]/w.Every+1)*w.Every + time.Duration(random.Float64()*float64(min(waveJitter, w.Every)))
+	}
+	slices.Sort(at)
+	for i := range all {
+		all[i].arrival = at[i]
+	}
+}
+
+// waveJitter is how far the clients of one wave are spread.
+const waveJitter = 10 * time.Second
 
 func drawPlain(set *Settings, random *rand.Rand, all []person) {
 	order, from := random.Perm(len(all)), 0
@@ -154,7 +178,7 @@ func drawLeavers(set *Settings, random *rand.Rand, all []person) {
 	}
 	drain := bytes / float64(set.LinkBytesPerSecond)
 	for _, i := range choose(random, len(all), set.LeaveWaiting) {
-		all[i].leaveAt = all[i].arrival + time.Duration(random.Float64()*drain*float64(time.Second))
+		all[i].leaveAt = all[i].arrival + time.Duration(random.Float64()*min(drain, MaxDuration.Seconds())*float64(time.Second))
 	}
 	for _, i := range choose(random, len(all), set.LeaveMidway) {
 		if all[i].leaveAt == never {
@@ -195,6 +219,7 @@ func name(set *Settings, pop *population) {
 		} else {
 			lead := &pop.persons[first]
 			p.principal, p.class, p.size, p.key = lead.principal, lead.class, lead.size, lead.key
+			p.leaveAfter = min(p.leaveAfter, p.size)
 		}
 		nat++
 	}

@@ -5,17 +5,16 @@ import (
 	"container/heap"
 	"math"
 	"slices"
-	"time"
 )
 
 // sharing returns when each person is done, in seconds, when all share the link equally from their arrival on without any admission,
-// each at most at its own rate: ideal processor sharing, exact, event by event. Persons who vanish take their share until
-// then and have NaN.
+// each at most at its own rate: ideal processor sharing, exact, event by event. Persons who vanish before they are done
+// take their share until then and have NaN.
 //
 // All with one own rate have the same rate at every moment, so each such group has one virtual time (bytes every member got) and
 // its members end in the order of join + size. An event costs O(groups + log n).
 func sharing(people []person, capacity float64) []float64 {
-	s := processor{capacity: capacity, done: make([]float64, len(people)), people: people}
+	s := processor{capacity: capacity, done: make([]float64, len(people)), over: make([]bool, len(people)), people: people}
 	index := map[float64]int{}
 	order := make([]int, len(people))
 	for i := range people {
@@ -71,13 +70,16 @@ func sharing(people []person, capacity float64) []float64 {
 type processor struct {
 	people   []person
 	groups   []group
+	flows    []flow
 	capacity float64
 	now      float64
 	done     []float64
+	over     []bool // done or vanished: such a member of a heap counts no more
 }
 
 type group struct {
 	cap, rate, v float64
+	count        int // members that are not over
 	members      ends
 }
 
@@ -104,16 +106,16 @@ func (e *ends) Pop() any {
 
 // level sets the rate of a member of each group.
 func (s *processor) level() {
-	flows := make([]flow, len(s.groups))
-	for i, g := range s.groups {
-		n := float64(len(g.members))
-		flows[i] = flow{weight: n, cap: n * g.cap}
+	s.flows = s.flows[:0]
+	for i := range s.groups {
+		n := float64(s.groups[i].count)
+		s.flows = append(s.flows, flow{weight: n, cap: n * s.groups[i].cap})
 	}
-	fill(s.capacity, flows)
+	fill(s.capacity, s.flows)
 	for i := range s.groups {
 		s.groups[i].rate = 0
-		if n := len(s.groups[i].members); n > 0 {
-			s.groups[i].rate = flows[i].rate / float64(n)
+		if n := s.groups[i].count; n > 0 {
+			s.groups[i].rate = s.flows[i].rate / float64(n)
 		}
 	}
 }
@@ -123,7 +125,11 @@ func (s *processor) nextEnd() (group int, at float64) {
 	at = math.Inf(1)
 	for i := range s.groups {
 		g := &s.groups[i]
-		if len(g.members) == 0 {
+		for len(g.members) > 0 && s.over[g.members[0].id] {
+			heap.Pop(&g.members)
+		}
+		if g.count == 0 {
+			g.v = 0 // so that it stays exact over many busy times
 			continue
 		}
 		if t := s.now + max(g.members[0].at-g.v, 0)/g.rate; t < at {
@@ -146,31 +152,34 @@ func (s *processor) join(g, id int) {
 	if p.leaveAfter > 0 {
 		size = p.leaveAfter
 	}
+	s.groups[g].count++
 	heap.Push(&s.groups[g].members, ending{s.groups[g].v + float64(size), id})
 }
 
 func (s *processor) finish(g int) {
 	e := heap.Pop(&s.groups[g].members).(ending)
-	if s.people[e.id].stays() {
+	s.groups[g].count--
+	s.over[e.id] = true
+	if s.people[e.id].leaveAfter == 0 {
 		s.done[e.id] = s.now
 	}
 }
 
+// quit leaves the heap as it is: nextEnd drops who is over when it comes to the top.
 func (s *processor) quit(g, id int) {
-	members := &s.groups[g].members
-	if i := slices.IndexFunc(*members, func(e ending) bool { return e.id == id }); i >= 0 {
-		heap.Remove(members, i)
+	if !s.over[id] {
+		s.groups[g].count--
+		s.over[id] = true
 	}
 }
 
-// idealMakespan is when the last could be done at the earliest: all bytes through the link, or the longest client at its own
-// rate.
-func idealMakespan(people []person, capacity float64) time.Duration {
+// idealMakespan is when the last of these could be done at the earliest, in seconds: all their bytes through the link, or the longest
+// one at its own rate.
+func idealMakespan(people []*person, capacity float64) float64 {
 	var bytes, longest float64
-	for i := range people {
-		p := &people[i]
+	for _, p := range people {
 		bytes += float64(p.size)
 		longest = max(longest, p.arrival.Seconds()+float64(p.size)/min(p.rate, capacity))
 	}
-	return time.Duration(max(bytes/capacity, longest) * float64(time.Second))
+	return max(bytes/capacity, longest)
 }

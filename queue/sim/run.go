@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"math/rand/v2"
 	"time"
 
@@ -28,6 +27,7 @@ type run struct {
 	parties  []party
 	link     link
 	alive    int           // clients not done, failed or gone
+	lastEnd  time.Duration // when the last client was done, failed or left
 	away     int           // clients that have not arrived
 	lastByte time.Duration // when the last response began or ended
 
@@ -35,11 +35,13 @@ type run struct {
 	answers  []answer
 	spare    [][]transfer
 	waiting  [queue.Classes]int // clients that would take a slot
+	singly   int                // clients that would take a place of the gate
 	watching bool               // something that the meter integrates may have changed
 
-	meter meter
-	judge judge
-	trace *tracer
+	meter        meter
+	judge        judge
+	promisesEach int // kept of one client
+	trace        *tracer
 }
 
 // answer is a wait that the gate answered.
@@ -67,7 +69,7 @@ func newRun(set *Settings, strategy queue.Strategy, pop *population, trace io.Wr
 	r := &run{
 		set: set, strategy: strategy, core: core, random: source(set.Seed, streamRun), clients: make([]client, len(pop.persons)),
 		parties: make([]party, len(pop.principals)), alive: len(pop.persons), away: len(pop.persons), nextTick: queue.TickEvery, nextLook: set.InvariantsEvery,
-		trace: newTracer(trace),
+		trace: newTracer(trace), promisesEach: promisesEach(len(pop.persons)),
 	}
 	gateRandom := source(set.Seed, streamGate)
 	r.gate, err = admission.NewWith(set.Gate, admission.Options{
@@ -267,6 +269,7 @@ func (r *run) ended(id int32) {
 // close gives back what a response held. A broken one is abandoned, as one whose client left.
 func (r *run) close(c *client, x *transfer, bytes int64, complete bool) {
 	r.meter.delivered += bytes
+	r.meter.responses++
 	if x.response != nil {
 		r.report(x, bytes)
 		if complete {
@@ -320,7 +323,9 @@ func (r *run) over(c *client, p phase) {
 		r.spare = append(r.spare, c.transfers[:0])
 		c.transfers = nil
 	}
-	c.redo, c.promises = nil, nil
+	r.lastEnd = r.now
+	r.judge.verdicts.judge(&c.promises, r.now, true)
+	c.redo, c.promises = nil, ledger{}
 	r.trace.line(r.now, c, phaseNames[p], c.have, 0)
 	r.watching = true
 }
@@ -331,10 +336,14 @@ func (r *run) vanish(c *client) { r.over(c, left) }
 func (r *run) note(c *client) {
 	if waits := c.phase == present && !c.running() && !c.backoff; waits != c.counted {
 		c.counted = waits
+		count := &r.waiting[c.class]
+		if r.strategy == queue.Shared || c.size <= r.set.Policy.SessionMinBytes {
+			count = &r.singly
+		}
 		if waits {
-			r.waiting[c.class]++
+			*count++
 		} else {
-			r.waiting[c.class]--
+			*count--
 		}
 		r.watching = true
 	}
@@ -342,6 +351,11 @@ func (r *run) note(c *client) {
 
 // later is a time told to a client in whole seconds, rounded up, and its own jitter on top.
 func (r *run) later(told time.Duration) time.Duration {
-	whole := time.Duration(math.Ceil(told.Seconds())) * time.Second
+	whole := wholeSeconds(told)
 	return whole + time.Duration(r.random.Float64()*r.set.Jitter*float64(whole))
+}
+
+// wholeSeconds is a time as Retry-After tells it.
+func wholeSeconds(told time.Duration) time.Duration {
+	return max((told+time.Second-1)/time.Second, 1) * time.Second
 }

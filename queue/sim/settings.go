@@ -42,6 +42,13 @@ type Arrivals struct {
 	Over    time.Duration // Burst, Ramp: when the last has come
 	PerHour float64       // Poisson: clients an hour; 0 = by Load
 	Load    float64       // Poisson without PerHour: mean bytes asked a second / link
+	Waves   Waves         // Poisson: some of them wait for the full hour
+}
+
+// Waves lets a part of the clients come together, as jobs of a timetable do: at the next full period after they would have come.
+type Waves struct {
+	Part  float64       // of the clients, 0..1
+	Every time.Duration // 1 s or more; the hour for most
 }
 
 // Mix is one class of the population.
@@ -167,10 +174,13 @@ func (s Settings) validateArrivals(c *checker) {
 	a := s.Arrivals
 	switch a.Kind {
 	case Burst, Ramp:
+		c.must(a.Waves == Waves{}, "Arrivals.Waves", a.Kind, "used with poisson arrivals only", "poisson: 95%")
 		c.must(a.Over >= 0 && a.Over <= MaxDuration, "Arrivals.Over", a.Over, "0..10 years", "10s")
 	case Poisson:
 		c.must(a.PerHour >= 0 && !math.IsInf(a.PerHour, 0), "Arrivals.PerHour", a.PerHour, "0 (by Load) or clients an hour", "120")
 		c.must(a.PerHour > 0 || a.Load > 0 && a.Load <= 100, "Arrivals.Load", a.Load, "above 0 up to 100 when PerHour is 0", "0.95")
+		c.part("Arrivals.Waves.Part", a.Waves.Part, "0.4")
+		c.must(a.Waves.Part == 0 || a.Waves.Every >= time.Second && a.Waves.Every <= MaxDuration, "Arrivals.Waves.Every", a.Waves.Every, "1s..10 years", "1h")
 	default:
 		c.must(false, "Arrivals.Kind", a.Kind, "burst, poisson or ramp", "burst")
 	}

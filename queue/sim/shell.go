@@ -9,6 +9,9 @@ import (
 
 // rest lets the core forget everybody, and proves that every counter returned to zero.
 func (r *run) rest() error {
+	if err := r.meter.balance(r); err != nil {
+		return err
+	}
 	memory := 2*queue.PauseMemory + time.Hour
 	for end := r.now + memory; r.now < end; {
 		r.now = max(r.now, r.nextTick)

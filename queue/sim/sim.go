@@ -17,6 +17,9 @@ func Run(set Settings, strategy queue.Strategy, trace io.Writer) (Result, error)
 		return Result{}, err
 	}
 	pop := populate(&set)
+	if err := feasible(&set, pop); err != nil {
+		return Result{}, err
+	}
 	return simulate(&set, strategy, pop, sharing(pop.persons, float64(set.LinkBytesPerSecond)), trace)
 }
 
@@ -27,6 +30,9 @@ func Compare(set Settings, strategies []queue.Strategy, trace func(queue.Strateg
 		return nil, err
 	}
 	pop := populate(&set)
+	if err := feasible(&set, pop); err != nil {
+		return nil, err
+	}
 	reference := sharing(pop.persons, float64(set.LinkBytesPerSecond))
 	results, errs := make([]Result, len(strategies)), make([]error, len(strategies))
 	places := make(chan struct{}, runtime.GOMAXPROCS(0))
@@ -49,6 +55,24 @@ func Compare(set Settings, strategies []queue.Strategy, trace func(queue.Strateg
 		}
 	}
 	return results, nil
+}
+
+// feasible refuses at once what cannot be over at the limit: whoever comes too late, or more bytes than the link carries until then.
+// Clients that may vanish or give up count for nothing here.
+func feasible(set *Settings, pop *population) error {
+	var bytes float64
+	for i := range pop.persons {
+		p := &pop.persons[i]
+		if p.stays() && p.protocol && set.BreaksPerGiB == 0 {
+			bytes += float64(p.size)
+		}
+	}
+	last, limit := pop.persons[len(pop.persons)-1].arrival.Seconds(), set.Limit.Seconds()
+	if need := max(last, bytes/float64(set.LinkBytesPerSecond)); need > limit {
+		return fmt.Errorf("cannot simulate: %w: the last client comes after %.0f h and the link needs %.0f h for all bytes, the limit is %.0f h: raise it or lower the load",
+			ErrTooLong, last/3600, bytes/float64(set.LinkBytesPerSecond)/3600, limit/3600)
+	}
+	return nil
 }
 
 func simulate(set *Settings, strategy queue.Strategy, pop *population, reference []float64, trace io.Writer) (Result, error) {

@@ -1,0 +1,421 @@
+package queue
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"time"
+)
+
+// walkLength is how many sessions at the front of the order the forecast follows one by one.
+const walkLength = 1024
+
+// walkEvery is how old the forecast of a queue that is not small may become while no slot changes hands.
+const walkEvery = 5 * time.Second
+
+// smallQueue is up to how many waiting sessions the forecast is made anew for every contact after a change.
+const smallQueue = 64
+
+// model is the forecast of the next starts, made anew on ticks, and between them when slots changed.
+type model struct {
+	made                             bool
+	at                               time.Duration
+	activeSeen, slotsSeen, orderSeen uint64
+	peak                             float64 // bytes per second, 0 = unknown
+	endingAll, endingCommon          int     // sessions that end within EndingSoon
+	measured                         time.Duration
+	owedNow                          float64             // bytes that active sessions have to come
+	owed                             float64             // bytes that active sessions had to come at `at`
+	spread                           float64             // its standard deviation
+	tail                             float64             // mean bytes that running sessions have to come whenever another one starts
+	sharing, endingShared            int                 // sessions that take their share of the link, and those of them that end soon
+	slowNow                          int                 // active sessions that their own clients hold back
+	slowShare                        float64             // of the sessions, those that their own clients hold back
+	slowRate                         float64             // bytes per second of such a one
+	lastFrom                         int                 // sessions ahead from which on elastic slots open for the last ones, 0 = they do not
+	lastAt                           float64             // seconds from at when they do
+	opens                            float64             // seconds from at when the first slot opens by itself
+	n                                int                 // sessions followed
+	starts                           [walkLength]float64 // seconds from at, +Inf when it cannot be told
+	next                             [walkLength]walker
+	running                          []walker // heap of the sessions that share the link, by finish; used up by the walk
+	slow                             []walker // the others, by end; used up by the walk
+}
+
+// walker is a session in the forecast.
+type walker struct {
+	other  bool    // below Interactive
+	begun  bool    // got its slot
+	bytes  float64 // to come
+	finish float64 // of one that shares the link: bytes that each of them gets until it ends
+	ends   float64 // of a slow one: seconds
+	rate   float64 // of a slow one: bytes per second
+}
+
+// A session's own rate means something after settled; below slowBelow of an even share its client is the brake.
+const (
+	settled    = 20 * time.Second
+	slowBelow  = 0.5
+	linkMemory = 10 * time.Minute // half of the link's rate is forgotten in it while only slow clients run
+)
+
+// refresh makes the forecast anew when it is stale: of a small queue after every change, of a bigger one when slots changed or it is
+// walkEvery old; a forecast that ages is read on from its own time.
+func (m *model) refresh(s *Scheduler, now time.Duration, tick bool) {
+	age := now - m.at
+	slots := m.slotsSeen != s.slotChanges
+	changed := slots || m.activeSeen != s.activeChanges || m.orderSeen != s.orderChanges
+	small := s.waiting.count <= smallQueue
+	switch {
+	case !m.made || small && changed || slots && age >= TickEvery/5:
+	case tick:
+		m.measure(s, now)
+		if made := m.n > 0 || s.waiting.count == 0 || m.peak == 0; made && (small && age < TickEvery || !small && age < walkEvery) {
+			return
+		}
+		m.walk(s, now)
+		return
+	default:
+		return
+	}
+	m.measure(s, now)
+	m.walk(s, now)
+}
+
+// measure splits the active sessions into those that share the link and those that cannot take their share, and counts those
+// that end soon.
+func (m *model) measure(s *Scheduler, now time.Duration) {
+	peak, _ := s.rate.measured(now)
+	if peak < m.peak && len(s.active) > 0 && m.sharing == 0 {
+		// All that ran were slow clients: what they took says nothing about the link. What it gave before is forgotten slowly.
+		peak = max(peak, m.peak*math.Exp2(-(now-m.measured).Seconds()/linkMemory.Seconds()))
+	}
+	m.peak, m.measured = max(peak, float64(s.policy.BandBytesPerSecond)), now
+	m.running, m.slow, m.sharing, m.endingShared = m.running[:0], m.slow[:0], 0, 0
+	m.endingAll, m.endingCommon, m.owedNow, m.slowNow = 0, 0, 0, 0
+	running := 0
+	for _, ses := range s.active {
+		if ses.stay.running > 0 {
+			running++
+		}
+	}
+	share := m.peak / float64(max(running, 1))
+	for _, ses := range s.active {
+		left := float64(ses.remaining())
+		w := walker{other: ses.class != Interactive, begun: true, bytes: left, finish: left}
+		m.owedNow += left
+		ends := math.Inf(1)
+		if m.peak > 0 {
+			ends = left / share
+		}
+		if held := now - ses.since; held >= settled {
+			rate := float64(ses.stay.bytes) / held.Seconds()
+			slow := rate > 0 && rate < slowBelow*share
+			m.weigh(ses.stay, slow, rate)
+			if slow {
+				ends = left / rate
+				w.ends, w.rate = ends, rate
+			}
+		}
+		if w.rate > 0 {
+			m.slow = append(m.slow, w)
+			m.slowNow++
+		} else {
+			m.sharing++
+			m.running = append(m.running, w)
+		}
+		m.slowNow = len(m.slow)
+		ses.stay.ending = ends <= EndingSoon.Seconds()
+		if ses.stay.ending {
+			m.endingAll++
+			if w.rate == 0 {
+				m.endingShared++
+			}
+			if w.other {
+				m.endingCommon++
+			}
+		}
+	}
+}
+
+// done learns from a session that is complete: one that ended before its rate meant something was not held back. Without these all
+// that would be seen of a queue of small files were its slow clients.
+func (m *model) done(ses *session) { m.weigh(ses.stay, false, 0) }
+
+// weigh learns, once from each session, how many are slow and how slow they are.
+func (m *model) weigh(st *stay, slow bool, rate float64) {
+	if st.weighed {
+		return
+	}
+	const weight = 1.0 / 64
+	st.weighed = true
+	if !slow {
+		m.slowShare -= m.slowShare * weight
+		return
+	}
+	m.slowShare += (1 - m.slowShare) * weight
+	if m.slowRate == 0 {
+		m.slowRate = rate
+	}
+	m.slowRate += (rate - m.slowRate) / 16
+}
+
+// freed takes a session whose slot is free off those that end soon: a slot counts once.
+func (m *model) freed(ses *session) {
+	if !ses.stay.ending {
+		return
+	}
+	ses.stay.ending = false
+	m.endingAll--
+	if ses.class != Interactive {
+		m.endingCommon--
+	}
+}
+
+// walk follows the first sessions of the order until they start: running sessions share the rate equally (a slow one keeps its
+// own), each that ends makes way for the next one that may take its slot, the reserve respected. Of those to
+// come as many are taken for slow as were.
+func (m *model) walk(s *Scheduler, now time.Duration) {
+	m.made, m.at, m.activeSeen, m.slotsSeen, m.orderSeen = true, now, s.activeChanges, s.slotChanges, s.orderChanges
+	m.owed, m.n, m.lastFrom = m.owedNow, 0, 0
+	length := walkLength
+	if s.waiting.count > 2*walkLength {
+		length = walkLength / 4
+	}
+	if s.waiting.count == 0 || m.peak == 0 {
+		return
+	}
+	for ses := range s.walkOrder {
+		m.next[m.n] = walker{other: ses.class != Interactive, bytes: float64(ses.remaining())}
+		m.starts[m.n] = math.Inf(1)
+		if m.n++; m.n == length {
+			break
+		}
+	}
+	w := walk{model: m, policy: &s.policy, slots: s.slots(), active: len(s.active)}
+	w.most = max(w.slots, s.policy.SessionsElastic)
+	for _, ses := range s.active {
+		if ses.class != Interactive {
+			w.others++
+		}
+	}
+	slices.SortFunc(m.slow, func(a, b walker) int { return cmp.Compare(a.ends, b.ends) })
+	for i := range m.slow {
+		w.slowRate += m.slow[i].rate
+	}
+	heapify(m.running)
+	for w.first < m.n && w.step() {
+	}
+	m.opens = m.starts[0]
+	if ses := s.front(false); s.takesOver(s.now, ses) {
+		m.starts[0] = min(m.starts[0], headFloor.Seconds())
+	}
+	m.tail, m.spread = 0, 0
+	if w.tailCount > 0 {
+		m.tail = w.tails / w.tailCount
+		m.spread = math.Sqrt(max(w.tailSquares/w.tailCount-m.tail*m.tail, 0))
+	}
+	m.foresee(s)
+}
+
+// foresee finds when the elastic slots will open for the last ones.
+func (m *model) foresee(s *Scheduler) {
+	m.lastFrom, m.lastAt = 0, 0
+	if s.elastic() == 0 || m.slowShare < slowMatters || m.slowRate == 0 {
+		return
+	}
+	waiting := float64(s.waiting.count)
+	last := min(m.peak/m.slowRate, waiting)
+	if m.lastFrom = max(s.waiting.count-int(last), 1); m.lastFrom == 1 {
+		return
+	}
+	var bytes int64
+	for c := range s.lines {
+		bytes += s.lines[c].bytes()
+	}
+	m.lastAt = m.startOf(m.lastFrom, bytes-s.lastBytes(last/waiting))
+}
+
+// lastBytes is the sum of the sizes of that share of each class's sessions, the last of its order.
+func (s *Scheduler) lastBytes(share float64) (bytes int64) {
+	for c := range s.lines {
+		l := &s.lines[c]
+		if l.count > 0 {
+			bytes += l.bytes() - l.firstBytes(l.count-int(share*float64(l.count)))
+		}
+	}
+	return bytes
+}
+
+// walk is the state of one forecast.
+type walk struct {
+	*model
+	policy                *Policy
+	slots, most           int // in force, and with all elastic ones
+	active, others        int
+	first                 int     // of next that has not started
+	now                   float64 // seconds
+	v                     float64 // bytes that each session of running has got
+	delivered, begunBytes float64
+	slowRate              float64 // of all slow sessions together
+	slowDebt              float64 // of a slow session to come
+	tails, tailSquares    float64
+	tailCount             float64
+}
+
+// step lets one session start or one end; false when nothing happens any more.
+func (w *walk) step() bool {
+	if w.active < w.slots || w.active < w.most && len(w.running) == 0 {
+		if i := w.candidate(); i >= 0 {
+			w.start(i)
+			return true
+		}
+	}
+	return w.end()
+}
+
+// candidate returns the first session that may start now, -1 when none may. Shares do not matter here: the first one heads the queue.
+func (w *walk) candidate() int {
+	slots := w.slots
+	if len(w.running) == 0 { // elastic slots open until one shares the link again
+		slots = max(slots, min(w.active+1+w.policy.Reserve, w.most))
+	}
+	common := w.others < slots-w.policy.Reserve
+	for i := w.first; i < w.n; i++ {
+		if at := &w.next[i]; !at.begun && (common || !at.other) {
+			return i
+		}
+	}
+	return -1
+}
+
+func (w *walk) start(i int) {
+	at := &w.next[i]
+	at.begun = true
+	w.starts[i] = w.now
+	for w.first < w.n && w.next[w.first].begun {
+		w.first++
+	}
+	if i >= w.n/2 {
+		tail := w.owed + w.begunBytes - w.delivered
+		w.tails += tail
+		w.tailSquares += tail * tail
+		w.tailCount++
+	}
+	w.begunBytes += at.bytes
+	w.active++
+	if at.other {
+		w.others++
+	}
+	if w.slowDebt += w.slowShare; w.slowDebt >= 1 {
+		w.slowDebt--
+		at.rate, at.ends = w.model.slowRate, w.now+at.bytes/w.model.slowRate
+		w.slowRate += at.rate
+		k, _ := slices.BinarySearchFunc(w.slow, at.ends, func(a walker, ends float64) int { return cmp.Compare(a.ends, ends) })
+		w.slow = slices.Insert(w.slow, k, *at)
+		return
+	}
+	at.finish = w.v + at.bytes
+	w.running = append(w.running, *at)
+	siftUp(w.running)
+}
+
+// end lets the next session end: one that shares the link after (finish - v) k / rate, or a slow one.
+func (w *walk) end() bool {
+	rate := max(w.peak-w.slowRate, w.peak/16)
+	step, k := math.Inf(1), float64(len(w.running))
+	if k > 0 {
+		step = (w.running[0].finish - w.v) * k / rate
+	}
+	slow := len(w.slow) > 0 && w.slow[0].ends-w.now <= step
+	if slow {
+		step = max(w.slow[0].ends-w.now, 0)
+	}
+	if math.IsInf(step, 1) {
+		return false
+	}
+	w.now += step
+	w.delivered += step * w.slowRate
+	if k > 0 {
+		w.v += step * rate / k
+		w.delivered += step * rate
+	}
+	var gone walker
+	if slow {
+		gone = w.slow[0]
+		w.slow = slices.Delete(w.slow, 0, 1)
+		w.slowRate -= gone.rate
+	} else {
+		gone = w.running[0]
+		last := len(w.running) - 1
+		w.running[0] = w.running[last]
+		w.running = w.running[:last]
+		siftDown(w.running, 0)
+	}
+	w.active--
+	if gone.other {
+		w.others--
+	}
+	return true
+}
+
+// startOf returns in how many seconds from m.at the session with that many sessions and bytes ahead starts, +Inf when it cannot
+// be told. Beyond the walk: when what is ahead was delivered, but for what others still have to come then.
+func (m *model) startOf(ahead int, bytes int64) float64 {
+	if m.peak == 0 {
+		return math.Inf(1)
+	}
+	if ahead < m.n {
+		return m.starts[ahead]
+	}
+	if m.n == 0 {
+		return math.Inf(1)
+	}
+	last := m.starts[m.n-1]
+	return max(last, (m.owed+float64(bytes)-m.tail)/m.peak)
+}
+
+// lastStart is when the session with that many ahead starts because the elastic slots open for the last ones, +Inf when they do not.
+func (m *model) lastStart(ahead int) float64 {
+	if m.lastFrom == 0 || m.peak == 0 || ahead < m.lastFrom {
+		return math.Inf(1)
+	}
+	return m.lastAt + float64(ahead-m.lastFrom)*stretchEvery.Seconds()
+}
+
+// A heap of walkers by finish, the first at the top.
+
+func heapify(h []walker) {
+	for i := len(h)/2 - 1; i >= 0; i-- {
+		siftDown(h, i)
+	}
+}
+
+// siftUp puts the last one in its place.
+func siftUp(h []walker) {
+	for i := len(h) - 1; i > 0; {
+		parent := (i - 1) / 2
+		if h[parent].finish <= h[i].finish {
+			return
+		}
+		h[i], h[parent] = h[parent], h[i]
+		i = parent
+	}
+}
+
+func siftDown(h []walker, i int) {
+	for {
+		child := 2*i + 1
+		if child >= len(h) {
+			return
+		}
+		if child+1 < len(h) && h[child+1].finish < h[child].finish {
+			child++
+		}
+		if h[i].finish <= h[child].finish {
+			return
+		}
+		h[i], h[child] = h[child], h[i]
+		i = child
+	}
+}
