@@ -26,8 +26,8 @@ type model struct {
 	measured                         time.Duration
 	owedNow                          float64             // bytes that active sessions have to come
 	owed                             float64             // bytes that active sessions had to come at `at`
-	spread                           float64             // its standard deviation
 	tail                             float64             // mean bytes that running sessions have to come whenever another one starts
+	spread                           float64             // its standard deviation
 	sharing, endingShared            int                 // sessions that take their share of the link, and those of them that end soon
 	slowNow                          int                 // active sessions that their own clients hold back
 	slowShare                        float64             // of the sessions, those that their own clients hold back
@@ -119,12 +119,10 @@ func (m *model) measure(s *Scheduler, now time.Duration) {
 		}
 		if w.rate > 0 {
 			m.slow = append(m.slow, w)
-			m.slowNow++
 		} else {
 			m.sharing++
 			m.running = append(m.running, w)
 		}
-		m.slowNow = len(m.slow)
 		ses.stay.ending = ends <= EndingSoon.Seconds()
 		if ses.stay.ending {
 			m.endingAll++
@@ -136,6 +134,7 @@ func (m *model) measure(s *Scheduler, now time.Duration) {
 			}
 		}
 	}
+	m.slowNow = len(m.slow)
 }
 
 // done learns from a session that is complete: one that ended before its rate meant something was not held back. Without these all
