@@ -68,13 +68,16 @@ var modules = map[string][]string{
 	"github.com/caarlos0/env":            {"config"},
 	"github.com/goccy/go-yaml":           {"proxy", "config", "cmd/arkvoryctl"},
 	"github.com/alecthomas/kong":         {"cmd/arkvoryctl"},
+	"github.com/willabides/kongplete":    {"cmd/arkvoryctl"},
+	"github.com/vbauerster/mpb":          {"cmd/arkvoryctl"},
 	"github.com/VictoriaMetrics/metrics": {"proxy"},
 	"golang.org/x/sys":                   {"proxy", "cmd"},
 	"pgregory.net/rapid":                 {"queue/queuetest"},
+	"github.com/chromedp":                {}, // tests only
 }
 
 // testModules may be imported by every test, the others of modules by tests of their rooms only.
-var testModules = []string{"pgregory.net/rapid", "go.uber.org/goleak", "github.com/goccy/go-yaml", "golang.org/x/sys"}
+var testModules = []string{"github.com/chromedp", "pgregory.net/rapid", "go.uber.org/goleak", "github.com/goccy/go-yaml", "golang.org/x/sys"}
 
 // frontTests are rooms whose tests stand before and behind the real proxy and may speak with fasthttp.
 var frontTests = []string{"cmd"}
@@ -93,8 +96,10 @@ var clockReads = map[string]string{
 	"proxy/front/server.go":   "socket shell: the watcher's tick, the coarse clock, the pause after a failed accept",
 	"proxy/proxy.go":          "composition: one clock for the gates and the readiness page, pauses after a panic, the bound of a stop",
 	"proxy/relay/conn.go":     "socket shell: bound of a look into a TLS record",
-	"proxy/refuse.go":         "Arkvory-Starts-At is a wall time",
+	"proxy/dripping.go":       "the pause before a client that waits in the middle of its response asks again",
+	"proxy/piece.go":          "bound of a request for a piece",
 	"proxy/sources.go":        "uptime in the readiness page, the interval at which files are looked at",
+	"proxy/ticketing.go":      "tickets and Arkvory-Starts-At carry wall times",
 	"proxy/upload.go":         "socket shell: the moment of grace for an upload that is all but done",
 	"proxy/upstream/pool.go":  "socket shell: deadline of a TLS handshake",
 }

@@ -125,6 +125,18 @@ type Config struct {
 	DownloadQueuePerPrincipal int `env:"ARKVORY_DOWNLOAD_QUEUE_PER_PRINCIPAL" envDefault:"4096"`
 	// DownloadHold is how long a plain client's request may wait inside the proxy; 0 answers at once.
 	DownloadHold time.Duration `env:"ARKVORY_DOWNLOAD_HOLD_SECONDS"`
+	// DownloadBundles lets the layers of one image, or the objects of one git-lfs batch, share one place in the queue.
+	DownloadBundles bool `env:"ARKVORY_DOWNLOAD_BUNDLES" envDefault:"true"`
+	// DownloadDripLimit is how many plain clients may be fed a few bytes while they wait beyond the hold, 0 none;
+	// DownloadDripBytesPerSecond is the most that one of them gets.
+	DownloadDripLimit          int   `env:"ARKVORY_DOWNLOAD_DRIP_LIMIT" envDefault:"4096"`
+	DownloadDripBytesPerSecond int64 `env:"ARKVORY_DOWNLOAD_DRIP_BYTES_PER_SECOND" envDefault:"1024"`
+	// TicketKey signs the queue tickets: 32 bytes in hex or base64; empty takes the file in StateDir, else a random one.
+	TicketKey Secret `env:"ARKVORY_TICKET_KEY"`
+	// StateDir is the directory of what outlives the process; empty keeps nothing.
+	StateDir string `env:"ARKVORY_STATE_DIR"`
+	// RestartGrace is how long after a restart those with a ticket come before newcomers; 0 switches it off.
+	RestartGrace time.Duration `env:"ARKVORY_RESTART_GRACE_SECONDS" envDefault:"30"`
 	// ObjectCacheEntries and ObjectCacheLife bound the memory of sizes and validators.
 	ObjectCacheEntries int           `env:"ARKVORY_OBJECT_CACHE_ENTRIES" envDefault:"65536"`
 	ObjectCacheLife    time.Duration `env:"ARKVORY_OBJECT_CACHE_SECONDS" envDefault:"600"`

@@ -13,6 +13,8 @@ type definition struct {
 	// derived words a default that depends on other variables; empty where the tag holds the default.
 	derived string
 	check   check
+	// margin holds the characters that are cut off both ends of a text before anything is judged; empty cuts nothing.
+	margin string
 	// hidden forbids showing the value: secret ones always, opaque ones in faults where they may carry credentials.
 	secret bool
 	opaque bool
@@ -151,6 +153,19 @@ var sessionDefinitions = []definition{
 	whole("ARKVORY_DOWNLOAD_QUEUE_PER_PRINCIPAL", 1, 1048576, "4096", "at most ARKVORY_DOWNLOAD_QUEUE_LIMIT", "Sessions of one principal."),
 	whole("ARKVORY_DOWNLOAD_HOLD_SECONDS", 0, maxHoldSeconds, "20", "", "How long a plain client's request is held for its turn; 0 answers at once.").
 		from("ARKVORY_TRANSFER_QUEUE_TIMEOUT_MS in seconds, at most 25"),
+	words("ARKVORY_DOWNLOAD_BUNDLES", "false", "Whether the layers of one image, and the objects of one git-lfs batch, that a plain client fetches share one place in the queue.",
+		"true", "false"),
+	whole("ARKVORY_DOWNLOAD_DRIP_LIMIT", 0, 65536, "4096", "",
+		"Plain clients that get the head and a few real bytes of their object while they wait beyond the hold; 0 refuses them instead."),
+	whole("ARKVORY_DOWNLOAD_DRIP_BYTES_PER_SECOND", 1, 65536, "1024", "", "The most that each of them gets; all together get at most 1 % of the band."),
+	{name: "ARKVORY_TICKET_KEY", rule: "32 random bytes as 64 hex digits or in base64; `openssl rand -hex 32` makes them",
+		example: "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef",
+		meaning: "Key that signs queue tickets. Unset: the file ticket.key in ARKVORY_STATE_DIR, else a random one that no restart survives. Secret.",
+		check:   checkKey, margin: whiteSpace, secret: true},
+	{name: "ARKVORY_STATE_DIR", rule: "existing directory, or a link to one, that can be read and written to", example: "/var/lib/arkvory",
+		meaning: "Directory of what outlives the process: the ticket key, and whether a queue stood when it ended. Unset: nothing does.", check: checkFolder},
+	whole("ARKVORY_RESTART_GRACE_SECONDS", 0, 600, "30", "",
+		"How long after a restart clients with a ticket come before newcomers; 0 switches it off."),
 	whole("ARKVORY_OBJECT_CACHE_ENTRIES", 1, 1048576, "65536", "", "Objects whose size and validator are remembered."),
 	whole("ARKVORY_OBJECT_CACHE_SECONDS", 1, 86400, "600", "", "How long they are remembered."),
 	{name: "ARKVORY_DECISION_LOG", rule: "path of a file, no link, in a directory that can be written to; emptied at the start", example: "/var/lib/arkvory/decisions.log",

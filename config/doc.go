@@ -39,13 +39,17 @@
 //	MaxDownloadSessions <= DownloadQueueLimit             MaxDownloadSessions <= MaxDownloadSessionsElastic <= 1024
 //	0 <= DownloadReserve < MaxDownloadSessions            UploadIdleTimeout <= UploadDeadline
 //	DownloadAdmissionMinBytes <= DownloadSessionMinBytes  UpstreamMaxIdle <= UpstreamMaxConnections
-//	each rate is 0 or 65536..1099511627776                DownloadHold <= 25 s
+//	each rate of a direction, and of a principal in it, is 0 or 65536..1099511627776
+//	DownloadHold <= 25 s                                  RestartGrace <= 600 s
+//	DownloadDripLimit <= 65536                            1 <= DownloadDripBytesPerSecond <= 65536
+//	TicketKey is empty or 32 bytes in hex or base64, without white space around it
 //	TLSCertFile and TLSKeyFile are both empty or a pair that loaded
 //
 // # Who calls it, and failure
 //
 // cmd/arkvory-sidecar calls Load once, with os.Environ, before anything else starts. The files that variables name are
-// opened to see that they can be read, and closed again, and the place of a file to write is looked at; nothing is kept, written or watched. A file may of course change
+// opened to see that they can be read, and closed again; the place of a file to write and the state directory are looked at; nothing is
+// kept, made, written or watched. A file may of course change
 // afterwards: its reader reports that. Load keeps no state and may be called from any goroutine. On faults it returns
 // the zero Config.
 //
@@ -65,6 +69,16 @@
 //     unused connection before the origin does and does not send a request into a closing one.
 //   - ARKVORY_DECISION_LOG is emptied at the start: a replay begins with an empty queue, as a process does. Two runs in one file
 //     would be no history.
+//   - ARKVORY_TICKET_KEY is judged here by the rule of package ticket, so that a wrong key is one of all faults and not a second failure after
+//     them. Neither the text nor the decoded key is shown, even when it is faulty: a key with a slip is still most of a key. White space around it
+//     is cut off, a line's end included: a file that became a variable has one. The published example is accepted like any key, hence the rule names the command that makes one.
+//   - ARKVORY_STATE_DIR must exist. Rejected: making it, which hides a volume that is not mounted. It must be readable too, because the key's
+//     file is opened through it. A link to a directory is followed, unlike the link of a file that is emptied: systemd and Kubernetes put
+//     such directories behind links, and nothing in it is emptied. A relative path is taken as it is, from the working directory, which
+//     this process never changes; an absolute one does not depend on who starts it. Whether the file system has hard links, and who else may
+//     enter, is not judged: package ticket reports the one where it matters, and an emptyDir of Kubernetes is open to everybody by design.
+//   - ARKVORY_DOWNLOAD_DRIP_BYTES_PER_SECOND never is 0, unlike the rates of bandwidth: no limit is no drip. The limit of their number switches
+//     drips off.
 //   - Listeners that cannot both be bound are a fault, which includes a wildcard host with the same port.
 //   - A rate per principal above the rate of its direction is a warning: it limits nothing but breaks nothing.
 package config

@@ -135,7 +135,9 @@ func FuzzLoad(f *testing.F) {
 			c.TransferQueuePerPrincipal <= c.TransferQueueLimit && c.DownloadQueuePerPrincipal <= c.DownloadQueueLimit &&
 			c.DownloadReserve >= 0 && c.DownloadReserve < c.MaxDownloadSessions && c.UploadIdleTimeout <= c.UploadDeadline &&
 			c.DownloadAdmissionMinBytes <= c.DownloadSessionMinBytes && c.UpstreamMaxIdle <= c.UpstreamMaxConnections &&
-			c.DownloadHold <= 25*time.Second && len(c.PrincipalFrom) > 0
+			c.DownloadHold <= 25*time.Second && len(c.PrincipalFrom) > 0 &&
+			c.DownloadDripLimit >= 0 && c.DownloadDripLimit <= 65536 && c.DownloadDripBytesPerSecond >= 1 && c.DownloadDripBytesPerSecond <= 65536 &&
+			c.RestartGrace >= 0 && c.RestartGrace <= 600*time.Second && (c.TicketKey == "" || keySpelling.MatchString(c.TicketKey.Reveal()))
 		if !sound {
 			t.Fatalf("the invariants do not hold: %+v", c)
 		}

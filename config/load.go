@@ -80,6 +80,7 @@ func (l *load) canonical() map[string]string {
 
 // judge applies the rules of the variable. Control characters are refused in every value: they would forge lines in logs.
 func (d definition) judge(text string) (string, error) {
+	text = strings.Trim(text, d.margin)
 	if !utf8.ValidString(text) || strings.ContainsFunc(text, unicode.IsControl) {
 		return "", errors.New("holds a control character or broken UTF-8 (a line end of an env file, perhaps)")
 	}

@@ -67,6 +67,12 @@ ARKVORY_DOWNLOAD_RANGES_PER_SESSION=4
 ARKVORY_DOWNLOAD_QUEUE_LIMIT=65536
 ARKVORY_DOWNLOAD_QUEUE_PER_PRINCIPAL=4096
 ARKVORY_DOWNLOAD_HOLD_SECONDS=20
+ARKVORY_DOWNLOAD_BUNDLES=true
+ARKVORY_DOWNLOAD_DRIP_LIMIT=4096
+ARKVORY_DOWNLOAD_DRIP_BYTES_PER_SECOND=1024
+ARKVORY_TICKET_KEY=(unset)
+ARKVORY_STATE_DIR=
+ARKVORY_RESTART_GRACE_SECONDS=30
 ARKVORY_OBJECT_CACHE_ENTRIES=65536
 ARKVORY_OBJECT_CACHE_SECONDS=600
 ARKVORY_DECISION_LOG=
@@ -82,7 +88,7 @@ func TestL2_DefaultsOfAnEmptyEnvironment(t *testing.T) {
 	if len(warnings) != 0 {
 		t.Errorf("defaults warn: %v", warnings)
 	}
-	if c.HeaderTimeout != 10*time.Second || c.DownloadAging != 15*time.Minute || c.DownloadHold != 20*time.Second || c.Upstream != nil {
+	if c.HeaderTimeout != 10*time.Second || c.DownloadAging != 15*time.Minute || c.DownloadHold != 20*time.Second || c.RestartGrace != 30*time.Second || c.Upstream != nil {
 		t.Errorf("units are lost: %+v", c)
 	}
 }
@@ -157,7 +163,7 @@ func everyVariable(t *testing.T) []string {
 	files := map[string]string{
 		"ARKVORY_TLS_CERT_FILE": cert, "ARKVORY_TLS_KEY_FILE": key, "ARKVORY_TLS_CLIENT_CA_FILE": cert, "ARKVORY_UPSTREAM_CA_FILE": cert,
 		"ARKVORY_PRINCIPALS_FILE": write(t, "p.yaml", "{}"), "ARKVORY_CLIENTS_FILE": write(t, "c.yaml", "{}"),
-		"ARKVORY_DECISION_LOG": filepath.Join(t.TempDir(), "decisions.log"),
+		"ARKVORY_DECISION_LOG": filepath.Join(t.TempDir(), "decisions.log"), "ARKVORY_STATE_DIR": t.TempDir(),
 	}
 	var environ []string
 	for _, one := range definitions {
@@ -180,8 +186,8 @@ func TestL2_ExamplesAreAcceptedAndPrintLoadsAgain(t *testing.T) {
 	for line := range strings.Lines(printed(c)) {
 		again = append(again, strings.TrimSuffix(line, "\n"))
 	}
-	for i, assignment := range again {
-		if strings.HasPrefix(assignment, "ARKVORY_ADMIN_TOKEN=") {
+	for i, one := range definitions {
+		if one.secret {
 			again[i] = environ[i]
 		}
 	}
@@ -250,7 +256,7 @@ func TestI5_SecretsAreNeverShown(t *testing.T) {
 		}
 		shown = append(shown, err.Error())
 	}
-	_, warnings := mustLoad(t, "ARKVORY_ADMIN_TOKENS="+secret, "ARKVORY_TICKET_KEY="+secret)
+	_, warnings := mustLoad(t, "ARKVORY_ADMIN_TOKENS="+secret, "ARKVORY_DATABASE_URL=postgres://u:"+secret+"@h/d")
 	if len(warnings) != 2 {
 		t.Errorf("warnings are %v, want two", warnings)
 	}

@@ -2,6 +2,8 @@ package config
 
 import (
 	"crypto/x509"
+	"encoding/base64"
+	"encoding/hex"
 	"errors"
 	"io"
 	"io/fs"
@@ -90,6 +92,54 @@ func checkToken(text string) (string, error) {
 	return text, nil
 }
 
+// checkKey judges the key of the tickets: exactly 32 bytes as 64 hex digits of either case, or in base64 of one alphabet, the
+// standard or the URL one, with or without its padding. White space around it is cut off. It accepts what ticket.FromVariable
+// accepts and nothing else, so that no start passes here and fails there; the two cannot share code, because this package imports no other of the module.
+func checkKey(text string) (string, error) {
+	const padded, plain = (keyBytes + 2) / 3 * 4, (keyBytes*8 + 5) / 6
+	text = strings.Trim(text, whiteSpace)
+	spelled, wrong := text, errors.New("is not 32 bytes in hex or base64")
+	switch len(text) {
+	case 2 * keyBytes:
+		if _, err := hex.DecodeString(text); err != nil {
+			return "", wrong
+		}
+		return text, nil
+	case padded:
+		spelled = strings.TrimSuffix(text, "=")
+	}
+	// Each alphabet alone, so a text that mixes them is refused; Strict refuses bits that no byte takes. The decoder skips
+	// line breaks, after which a text of this length is too short.
+	for _, alphabet := range []*base64.Encoding{base64.RawStdEncoding, base64.RawURLEncoding} {
+		if key, err := alphabet.Strict().DecodeString(spelled); err == nil && len(spelled) == plain && len(key) == keyBytes {
+			return text, nil
+		}
+	}
+	return "", wrong
+}
+
+const keyBytes = 32
+
+// whiteSpace may stand around a key: files that become variables end with a line's end.
+const whiteSpace = " \t\r\n"
+
+// checkFolder judges the path of a directory in which this process can list, make and replace files. A link to a directory is
+// followed: systemd gives a dynamic user its state directory behind one, and mounts of volumes use them. A relative path counts
+// from the working directory. Nothing is made, so that a path that is wrong or not mounted is seen now and not when the places are lost.
+func checkFolder(text string) (string, error) {
+	info, err := os.Stat(text)
+	switch {
+	case err != nil:
+		return "", errors.New("cannot be used: " + plainReason(err))
+	case !info.IsDir():
+		return "", errors.New("is not a directory")
+	}
+	if err := syscall.Access(text, accessRead|accessWrite|accessSearch); err != nil {
+		return "", errors.New("cannot be read and written to: " + plainReason(err))
+	}
+	return text, nil
+}
+
 // maxFileBytes bounds what Load reads of one file: certificate bundles of whole systems stay below 1 MiB.
 const maxFileBytes = 8 << 20
 
@@ -163,6 +213,7 @@ func checkWritable(text string) (string, error) {
 
 // What access(2) is asked for.
 const (
+	accessRead   = 4
 	accessWrite  = 2
 	accessSearch = 1
 )

@@ -7,23 +7,11 @@ import (
 	"strings"
 )
 
-// reserved are the variables of later versions; a name that ends in * stands for every name with that beginning.
+// reserved are the variables of later versions.
 var reserved = []string{
 	"ARKVORY_DATABASE_URL",
-	"ARKVORY_DOWNLOAD_DRIP_*",
 	"ARKVORY_QUEUE",
-	"ARKVORY_STATE_DIR",
-	"ARKVORY_TICKET_KEY",
 	"ARKVORY_UPSTREAM_FALLBACK",
-}
-
-func isReserved(name string) bool {
-	for _, one := range reserved {
-		if beginning, open := strings.CutSuffix(one, "*"); one == name || open && strings.HasPrefix(name, beginning) {
-			return true
-		}
-	}
-	return false
 }
 
 // strangers returns a warning for each variable that begins like ours and is none that this version reads. A lower-case
@@ -37,7 +25,7 @@ func strangers(all map[string]string) []Warning {
 	for name, text := range all {
 		switch {
 		case !strings.HasPrefix(strings.ToUpper(name), "ARKVORY_") || known[name] || isServiceLink(name, text):
-		case isReserved(name):
+		case slices.Contains(reserved, name):
 			if text != "" {
 				found = append(found, Warning{Variable: name, Text: "not in this version, ignored"})
 			}

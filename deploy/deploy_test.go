@@ -51,13 +51,14 @@ func TestL2_ExamplesLoad(t *testing.T) {
 		"compose.yaml":                composeEnvironment(t),
 		"kubernetes/sidecar.yaml":     kubernetesEnvironment(t),
 		"systemd/sidecar.env.example": environmentFile(t),
+		unitFile:                      unitEnvironment(t),
 		"nginx/arkvory.conf":          assignments(read(t, "nginx/arkvory.conf")),
 	}
 	for file, environ := range examples {
 		if len(environ) < 2 {
 			t.Errorf("%s: found only %q", file, environ)
 		}
-		_, warnings, err := config.Load(environ)
+		_, warnings, err := config.Load(here(t, environ))
 		if err != nil {
 			t.Errorf("%s: %v", file, err)
 		}
@@ -105,10 +106,24 @@ func TestV5_ReadmeLinksExist(t *testing.T) {
 	}
 }
 
-// load returns the configuration that an environment gives; the caller's file is known to load.
+// here returns the environment for this machine, on which the directories of the examples do not exist: a state directory becomes
+// a temporary one. Whether the example makes its own is tested by the tests named TestT3.
+func here(t *testing.T, environ []string) []string {
+	t.Helper()
+	var moved []string
+	for _, one := range environ {
+		if strings.HasPrefix(one, stateVariable) {
+			one = stateVariable + t.TempDir()
+		}
+		moved = append(moved, one)
+	}
+	return moved
+}
+
+// load returns the configuration that an environment gives here; the caller's file is known to load.
 func load(t *testing.T, environ []string) config.Config {
 	t.Helper()
-	loaded, _, err := config.Load(environ)
+	loaded, _, err := config.Load(here(t, environ))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -178,6 +178,7 @@ type compose struct {
 		Networks    []string
 	}
 	Networks map[string]struct{ Internal bool }
+	Volumes  map[string]struct{ External bool }
 }
 
 // composeEnvironment returns the sidecar's variables; references to the caller's environment become empty and are left out.

@@ -154,7 +154,7 @@ func kubernetesEnvironment(t *testing.T) []string {
 	for _, one := range pod.Spec.Template.Spec.InitContainers[0].Env {
 		value := one.Value
 		if one.ValueFrom.SecretKeyRef.Name != "" {
-			value = strings.Repeat("5ec", 16)
+			value = strings.Repeat("5ec0", 16)
 		}
 		environ = append(environ, one.Name+"="+value)
 	}
@@ -249,9 +249,11 @@ func TestV5_KubernetesWiring(t *testing.T) {
 			t.Errorf("volume %s wants the config map %s, there is %s", one.Name, one.ConfigMap.Name, conf.Metadata.Name)
 		}
 	}
-	for _, one := range spec.Containers[0].VolumeMounts {
-		if !volumes[one.Name] {
-			t.Errorf("no volume %s", one.Name)
+	for _, container := range append(spec.InitContainers, spec.Containers...) {
+		for _, one := range container.VolumeMounts {
+			if !volumes[one.Name] {
+				t.Errorf("%s: no volume %s", container.Name, one.Name)
+			}
 		}
 	}
 }

@@ -34,6 +34,16 @@ func unit(t *testing.T) map[string][]string {
 	return values
 }
 
+// unitEnvironment returns what the program gets: the unit's own assignments and then those of the example file, of which the last hold.
+func unitEnvironment(t *testing.T) []string {
+	t.Helper()
+	values := unit(t)
+	if file := values["Service/EnvironmentFile"]; len(file) != 1 || file[0] != "/etc/arkvory/sidecar.env" {
+		t.Fatalf("EnvironmentFile is %q", file)
+	}
+	return append(values["Service/Environment"], environmentFile(t)...)
+}
+
 // TestV5_UnitParses checks what this product needs of the unit, whether or not systemd is installed here.
 func TestV5_UnitParses(t *testing.T) {
 	values := unit(t)
@@ -64,7 +74,7 @@ func TestL1_UnitStopWaitsForDrain(t *testing.T) {
 		t.Fatal(err)
 	}
 	patience := time.Duration(seconds) * time.Second
-	covers(t, "TimeoutStopSec with the example environment", patience, load(t, environmentFile(t)).Drain)
+	covers(t, "TimeoutStopSec with the example environment", patience, load(t, unitEnvironment(t)).Drain)
 	covers(t, "TimeoutStopSec with the default", patience, load(t, nil).Drain)
 }
 

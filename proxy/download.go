@@ -18,6 +18,10 @@ import (
 // While all slots are taken the object is described first (cache, HEAD, GET of one byte), so that a storm costs the origin one small request a new session and a poll of a
 // waiting one costs nothing. Refusals of the upstream, 304 and the like take no place.
 func (x *exchange) download() {
+	if x.polls() {
+		x.answerPoll()
+		return
+	}
 	policy := x.p.queue.Policy() // once a request; what the queue decides may already go by a newer one
 	if policy.Strategy != queue.Shared && !x.mayLook() {
 		facts, known, answered := x.describe()
@@ -260,7 +264,7 @@ func (x *exchange) askFor(f object.Facts) queue.Ask {
 	if x.downloadID == "" {
 		client = "addr:" + x.id.Client.String()
 	}
-	return queue.Ask{
+	a := queue.Ask{
 		Key:       queue.Key{Principal: x.id.Principal, Object: string(x.name), Client: client},
 		Class:     x.class,
 		Protocol:  x.downloadID != "",
@@ -268,6 +272,9 @@ func (x *exchange) askFor(f object.Facts) queue.Ask {
 		Validator: f.Validator,
 		Range:     x.rangeAsked(),
 	}
+	x.bundle(&a)
+	x.ticketed(&a)
+	return a
 }
 
 func (x *exchange) rangeAsked() queue.RangeAsk {
@@ -296,9 +303,7 @@ func (x *exchange) claim(f object.Facts) bool {
 		grant, verdict = x.p.queue.Admit(a)
 	}
 	if !a.Protocol || verdict.Outcome == queue.RangesBusy {
-		began := x.p.queue.Now()
-		grant, verdict = x.p.queue.Hold(a, hold, x.c.Gone())
-		x.held += x.p.queue.Now() - began
+		grant, verdict = x.hold(a, hold)
 	}
 	switch verdict.Outcome {
 	case queue.Admitted:
@@ -309,14 +314,33 @@ func (x *exchange) claim(f object.Facts) bool {
 	case queue.Gone:
 		x.left()
 		return false
+	case queue.Queued, queue.RangesBusy:
+		if x.mayDrip(&a) && x.drip(a) {
+			return false
+		}
 	}
 	x.refuseSession(verdict)
 	return false
 }
 
+// hold waits in silence for the session's turn, at most that long, while there are places to do so.
+func (x *exchange) hold(a queue.Ask, wait time.Duration) (*memory.Grant, queue.Verdict) {
+	if wait > 0 && x.p.holds.enter(a.Key.Principal) {
+		defer x.p.holds.leave(a.Key.Principal)
+	} else {
+		wait = 0
+	}
+	x.freeOut()
+	began := x.p.queue.Now()
+	grant, verdict := x.p.queue.Hold(a, wait, x.c.Gone())
+	x.held += x.p.queue.Now() - began
+	return grant, verdict
+}
+
 // granted takes the grant over.
 func (x *exchange) granted(g *memory.Grant, v queue.Verdict) {
 	x.grant = g
+	x.seated(v)
 	if v.Started {
 		x.p.metrics.DownloadWait.Update(v.Waited.Seconds())
 	}

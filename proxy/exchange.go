@@ -18,6 +18,7 @@ import (
 	"github.com/arkvory/sidecar/proxy/wire"
 	"github.com/arkvory/sidecar/queue"
 	"github.com/arkvory/sidecar/queue/memory"
+	"github.com/arkvory/sidecar/ticket"
 )
 
 // exchange is one request and its response. It lives on the connection's goroutine, is kept with the connection for the next request and owns what it acquires: release
@@ -43,6 +44,11 @@ type exchange struct {
 	// stream is scratch for bodies of unknown length.
 	stream relay.Stream
 
+	session ticket.SessionHash // of the ask
+	arrival time.Duration      // of the session, on the queue's clock, while seat is true
+	seat    bool
+
+	span   *span // of a response that is fed while its client waits, nil for all else
 	grant  *memory.Grant
 	held   time.Duration // time this request was held
 	upload *uploader
@@ -81,11 +87,9 @@ func (x *exchange) begin() {
 	x.keep = !req.Close && (req.Minor == 1 || req.KeepAlive) && !x.c.Draining()
 	x.reason = telemetry.Unknown
 	x.sent, x.named, x.downloadID, x.classAsked, x.payer, x.held = 0, false, "", false, "", 0
+	x.seat = false
 	x.bodyOK = !hasBody(req)
-	if x.out == nil {
-		x.out = x.p.outPool.Get().(*[outBytes]byte)[:0]
-	}
-	x.out = x.out[:0]
+	x.needOut()
 }
 
 // tunnels reports whether an upgrade is offered to the upstream. Other versions of HTTP and TLS are not: requests inside of them would pass by admission,
@@ -132,7 +136,15 @@ func (x *exchange) release() {
 	}
 }
 
-// freeOut gives the memory for heads back.
+// needOut takes memory for a head, and empties what is there.
+func (x *exchange) needOut() {
+	if x.out == nil {
+		x.out = x.p.outPool.Get().(*[outBytes]byte)[:]
+	}
+	x.out = x.out[:0]
+}
+
+// freeOut gives the memory for heads back: a request that waits holds none.
 func (x *exchange) freeOut() {
 	if cap(x.out) == outBytes {
 		x.p.outPool.Put((*[outBytes]byte)(x.out[:outBytes]))
@@ -211,7 +223,8 @@ func (x *exchange) try(pool *upstream.Pool, a ask, body, whole, fresh bool) erro
 		return errClientGone
 	}
 	x.heard = false
-	x.out = x.appendRequest(x.out[:0], a)
+	x.needOut()
+	x.out = x.appendRequest(x.out, a)
 	if body && whole {
 		x.out = append(x.out, x.c.Buffered()[:req(x).ContentLength]...)
 	}
@@ -313,7 +326,7 @@ func (x *exchange) finalHead(body bool) error {
 // interim passes a 1xx on: to clients that know it, and 100 only to those that asked for it.
 func (x *exchange) interim() error {
 	req, resp := &x.c.Req, &x.w.Resp
-	if req.Minor == 0 || resp.Status == 100 && !req.Expect100 {
+	if x.c.AnySent() || req.Minor == 0 || resp.Status == 100 && !req.Expect100 {
 		return nil
 	}
 	b := append(make([]byte, 0, 512), "HTTP/1.1 "...)
@@ -358,13 +371,7 @@ const maxRedirects = 5
 // follow fetches the target of a redirect (P9). Credentials of the client stay with the host it spoke to. A target on the host that the client spoke to
 // is the origin's own: it is asked through the origin's pool under the client's Host, never by dialling that name, which is this proxy's.
 func (x *exchange) follow(a ask) error {
-	base := &url.URL{Scheme: x.p.set.Upstream.Scheme, Host: string(x.c.Req.Authority), Path: "/"}
-	if base.Host == "" {
-		base.Host = x.p.pool.Host()
-	}
-	if u, err := url.Parse(string(x.c.Req.Target)); err == nil {
-		base.Path, base.RawPath = u.Path, u.RawPath
-	}
+	base := x.baseURL()
 	last := string(x.c.Req.Target)
 	for hop := 0; ; hop++ {
 		switch x.w.Resp.Status {
@@ -372,14 +379,14 @@ func (x *exchange) follow(a ask) error {
 		default:
 			return nil
 		}
-		u := x.redirectTarget(base)
+		u := redirectTarget(&x.w.Resp, base)
 		if u == nil {
 			return nil // not ours to judge: the client gets it as it is
 		}
 		if hop == maxRedirects {
 			return &redirectError{errors.New("too many redirects")}
 		}
-		own := x.ownHost(u.Host)
+		own := x.p.ownHost(u.Host, string(x.c.Req.Authority))
 		if own && u.RequestURI() == last {
 			return nil // a redirect to itself: only the client can do something about it
 		}
@@ -405,9 +412,21 @@ func (x *exchange) follow(a ask) error {
 	}
 }
 
+// baseURL is the URL of the request, which a Location may be relative to.
+func (x *exchange) baseURL() *url.URL {
+	base := &url.URL{Scheme: x.p.set.Upstream.Scheme, Host: string(x.c.Req.Authority), Path: "/"}
+	if base.Host == "" {
+		base.Host = x.p.pool.Host()
+	}
+	if u, err := url.Parse(string(x.c.Req.Target)); err == nil {
+		base.Path, base.RawPath = u.Path, u.RawPath
+	}
+	return base
+}
+
 // redirectTarget resolves Location; nil for what is no target for a request.
-func (x *exchange) redirectTarget(base *url.URL) *url.URL {
-	location := string(x.w.Resp.Get(wire.Location))
+func redirectTarget(resp *wire.Head, base *url.URL) *url.URL {
+	location := string(resp.Get(wire.Location))
 	u, err := url.Parse(location)
 	if err != nil || location == "" {
 		return nil
@@ -424,8 +443,8 @@ func (x *exchange) redirectTarget(base *url.URL) *url.URL {
 }
 
 // ownHost reports whether a redirect stays with the origin: its own name, the one the client used, or the one it is called by.
-func (x *exchange) ownHost(host string) bool {
-	for _, own := range [...]string{string(x.c.Req.Authority), x.p.pool.Host(), x.p.set.UpstreamHost} {
+func (p *Proxy) ownHost(host, authority string) bool {
+	for _, own := range [...]string{authority, p.pool.Host(), p.set.UpstreamHost} {
 		if own != "" && strings.EqualFold(host, own) {
 			return true
 		}

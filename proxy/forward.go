@@ -14,6 +14,20 @@ type ask struct {
 	foreign bool   // another host than the client spoke to: its credentials stay here
 	range1  bool   // Range: bytes=0-0 instead of the client's, to learn the size
 	noBody  bool   // the body does not go along
+	part    part   // a Range of the proxy's own
+}
+
+// part is a range that the proxy asks for on its own account.
+type part struct {
+	on          bool
+	first, last int64
+	anew        bool   // the conditions of the client have been judged, or do not matter: they stay here
+	validator   string // If-Range, "" = the client's own unless anew
+}
+
+// conditions of a request besides those that have an identity of their own.
+func conditional(name []byte) bool {
+	return wire.EqualFold(name, "if-modified-since") || wire.EqualFold(name, "if-unmodified-since")
 }
 
 // appendRequest appends the head of the upstream's request: the client's fields in their order and spelling, less those of the hop,
@@ -48,11 +62,19 @@ func (x *exchange) appendRequest(dst []byte, a ask) []byte {
 			}
 			continue
 		case wire.Range:
-			if a.range1 {
+			if a.range1 || a.part.on {
 				continue
 			}
 		case wire.IfRange:
-			if a.range1 {
+			if a.range1 || a.part.anew {
+				continue
+			}
+		case wire.IfMatch, wire.IfNoneMatch:
+			if a.part.validator != "" {
+				continue
+			}
+		case wire.Other:
+			if a.part.validator != "" && conditional(req.Name(f)) {
 				continue
 			}
 		case wire.Expect:
@@ -71,6 +93,16 @@ func (x *exchange) appendRequest(dst []byte, a ask) []byte {
 	}
 	if a.range1 {
 		dst = append(dst, "Range: bytes=0-0\r\n"...)
+	}
+	if a.part.on {
+		dst = append(dst, "Range: bytes="...)
+		dst = strconv.AppendInt(dst, a.part.first, 10)
+		dst = append(dst, '-')
+		dst = strconv.AppendInt(dst, a.part.last, 10)
+		dst = append(dst, '\r', '\n')
+		if a.part.validator != "" {
+			dst = append(append(append(dst, "If-Range: "...), a.part.validator...), '\r', '\n')
+		}
 	}
 	dst = x.appendHopFields(dst, a)
 	return append(dst, '\r', '\n')
@@ -174,11 +206,15 @@ func (x *exchange) frame() framing {
 
 // appendResponse appends the head of the client's response: the upstream's fields in their order and spelling, less those of the hop.
 func (x *exchange) appendResponse(dst []byte, fr framing) []byte {
-	resp := &x.w.Resp
+	resp, sp := &x.w.Resp, x.span
 	dst = append(dst, "HTTP/1.1 "...)
-	dst = strconv.AppendInt(dst, int64(resp.Status), 10)
-	dst = append(dst, ' ')
-	dst = append(dst, resp.Reason...)
+	if sp != nil && !sp.part {
+		dst = append(dst, "200 OK"...)
+	} else {
+		dst = strconv.AppendInt(dst, int64(resp.Status), 10)
+		dst = append(dst, ' ')
+		dst = append(dst, resp.Reason...)
+	}
 	dst = append(dst, '\r', '\n')
 	for _, f := range resp.Fields {
 		if f.Dropped() && !(f.ID == wire.Upgrade && resp.Status == 426) {
@@ -192,8 +228,16 @@ func (x *exchange) appendResponse(dst []byte, fr framing) []byte {
 				continue
 			}
 			dst = append(dst, "Connection: Upgrade\r\n"...)
+		case wire.ContentRange:
+			if sp != nil {
+				continue
+			}
+		case wire.Other:
+			if sp != nil && ofContent(resp.Name(f)) {
+				continue
+			}
 		case wire.ContentLength:
-			if fr == frameChunked || fr == frameClose || resp.Chunked || f != x.firstLength() {
+			if sp != nil || fr == frameChunked || fr == frameClose || resp.Chunked || f != x.firstLength() {
 				continue
 			}
 		case wire.Via:
@@ -206,6 +250,9 @@ func (x *exchange) appendResponse(dst []byte, fr framing) []byte {
 	if fr == frameChunked {
 		dst = append(dst, "Transfer-Encoding: chunked\r\n"...)
 	}
+	if sp != nil {
+		dst = sp.appendFields(dst)
+	}
 	if via := x.p.set.Via; via != "" {
 		dst = append(dst, "Via: "...)
 		for _, f := range resp.Fields {
@@ -217,6 +264,27 @@ func (x *exchange) appendResponse(dst []byte, fr framing) []byte {
 	}
 	dst = x.appendOwn(dst)
 	return append(x.appendConnection(dst), '\r', '\n')
+}
+
+// ofContent reports whether a field speaks of the bytes of one message and not of the object: it is not true of another range (RFC 9530 section 2, RFC 1864).
+func ofContent(name []byte) bool {
+	return wire.EqualFold(name, "content-digest") || wire.EqualFold(name, "content-md5")
+}
+
+// appendFields appends what a head that is made from that of a piece says about its own bytes.
+func (s *span) appendFields(dst []byte) []byte {
+	if s.part {
+		dst = append(dst, "Content-Range: bytes "...)
+		dst = strconv.AppendInt(dst, s.first, 10)
+		dst = append(dst, '-')
+		dst = strconv.AppendInt(dst, s.last, 10)
+		dst = append(dst, '/')
+		dst = strconv.AppendInt(dst, s.facts.SizeBytes, 10)
+		dst = append(dst, '\r', '\n')
+	}
+	dst = append(dst, "Content-Length: "...)
+	dst = strconv.AppendInt(dst, s.last-s.first+1, 10)
+	return append(dst, '\r', '\n')
 }
 
 // firstLength returns the first Content-Length: equal repetitions are not passed on.
@@ -235,6 +303,9 @@ func (x *exchange) appendOwn(dst []byte) []byte {
 		dst = append(dst, "Arkvory-Download-Class: "...)
 		dst = append(dst, x.class.String()...)
 		dst = append(dst, '\r', '\n')
+	}
+	if x.grant != nil {
+		dst = x.appendTicketField(dst)
 	}
 	return dst
 }

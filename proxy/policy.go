@@ -16,7 +16,7 @@ import (
 
 // newQueue makes the queue by the environment's policy, with its decision log when somebody takes it.
 func (p *Proxy) newQueue(clock func() time.Duration) (*memory.Queue, error) {
-	opts := memory.Options{Clock: clock, HoldLimit: p.set.HoldLimit, HoldPerPrincipal: p.set.HoldPerPrincipal, SessionEnded: p.sessionEnded}
+	opts := memory.Options{Clock: clock, HoldLimit: p.set.HoldLimit + p.set.DripLimit, SessionEnded: p.sessionEnded}
 	if p.set.Decisions != nil {
 		p.recorder = replay.NewRecorder(p.set.Decisions)
 		opts.Recorder = p.recorder

@@ -18,6 +18,7 @@ import (
 
 	"github.com/arkvory/sidecar/bucket"
 	"github.com/arkvory/sidecar/config"
+	"github.com/arkvory/sidecar/proxy/drip"
 	"github.com/arkvory/sidecar/proxy/front"
 	"github.com/arkvory/sidecar/proxy/identity"
 	"github.com/arkvory/sidecar/proxy/live"
@@ -29,6 +30,7 @@ import (
 	"github.com/arkvory/sidecar/queue/admission"
 	"github.com/arkvory/sidecar/queue/memory"
 	"github.com/arkvory/sidecar/queue/replay"
+	"github.com/arkvory/sidecar/ticket"
 )
 
 // Settings of a Proxy. Values are taken as checked: package config is where operators' input is judged.
@@ -71,6 +73,21 @@ type Settings struct {
 	HoldLimit        int
 	HoldPerPrincipal int // 0 = no limit of its own
 
+	// Tickets signs and reads queue tickets; nil does neither.
+	Tickets *ticket.Signer
+	// TicketSource names where its key comes from, for readiness.
+	TicketSource string
+	// Grace is how long after a restart ticket holders come before newcomers, 0 not at all; for Gather of it nobody gets a slot.
+	Gather, Grace time.Duration
+	// StateDir keeps whether a queue stood when the process ended; "" keeps nothing.
+	StateDir string
+
+	// Bundles lets the objects that one plain client fetches from one repository share a place.
+	Bundles bool
+	// DripLimit is how many waiting plain clients are fed at once, 0 none; DripBytesPerSecond the most that one gets.
+	DripLimit          int
+	DripBytesPerSecond int64
+
 	CacheEntries int
 	CacheLife    time.Duration
 
@@ -109,6 +126,12 @@ type Proxy struct {
 	// undecided: that the decision log ended too early was logged.
 	undecided atomic.Bool
 	outPool   sync.Pool
+	born      time.Time   // wall
+	gathered  atomic.Bool // the grace after a restart has begun
+	drips     *drip.Dripper
+	beginning chan struct{} // clients that ask for their first piece
+	holds     places        // for requests that are held in silence
+	dripBand  atomic.Int64  // bytes per second that all drips may take
 
 	mu    sync.Mutex // guards pools
 	pools map[string]*upstream.Pool
@@ -128,8 +151,9 @@ type Proxy struct {
 
 // New wires a proxy and starts its ticks. It fails on settings that a room refuses.
 func New(set Settings) (*Proxy, error) {
-	p := &Proxy{set: set, log: set.Log, pools: map[string]*upstream.Pool{}}
+	p := &Proxy{set: set, log: set.Log, pools: map[string]*upstream.Pool{}, born: wall()}
 	p.outPool.New = func() any { return new([outBytes]byte) }
+	p.holds.limit, p.holds.each = set.HoldLimit, set.HoldPerPrincipal
 	p.metrics = telemetry.New(set.Version, p.snapshots())
 	var err error
 	if p.pool, err = upstream.New(p.poolSettings(set.Upstream), p.metrics); err != nil {
@@ -157,6 +181,10 @@ func New(set Settings) (*Proxy, error) {
 	if p.queue, err = p.newQueue(clock); err != nil {
 		return nil, err
 	}
+	if p.drips, err = p.newDripper(); err != nil {
+		return nil, err
+	}
+	p.recall()
 	p.desk = p.newDesk(time.Now)
 	wired := make(chan struct{}) // the watcher ticks from New on
 	p.front = front.New(front.Settings{
@@ -316,9 +344,11 @@ func (p *Proxy) tick(now time.Duration) {
 	p.countEvents()
 	p.up.Tick(now)
 	p.down.Tick(now)
+	p.drips.Tick(now)
 	coarse := p.front.Clock().Load()
 	p.eachPool(func(pool *upstream.Pool) { pool.Sweep(coarse) })
 	if p.second.due(now, time.Second) {
+		p.measureBand()
 		p.logUpstream()
 		p.logEnds()
 		p.logDecisions()
@@ -376,6 +406,7 @@ func (p *Proxy) Shutdown(ctx context.Context) error {
 	p.cancel()
 	p.within("stopping while the decision log is not written", p.queue.Close)
 	p.within("stopping while the read of a file hangs", p.ticks.Wait) // the goroutines of New
+	p.drips.Close()
 	p.upGov.Close()
 	p.downGov.Close()
 	p.eachPool((*upstream.Pool).Close)

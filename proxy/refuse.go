@@ -8,6 +8,7 @@ import (
 
 	"github.com/arkvory/sidecar/proxy/profile"
 	"github.com/arkvory/sidecar/proxy/telemetry"
+	"github.com/arkvory/sidecar/proxy/waitpage"
 	"github.com/arkvory/sidecar/queue"
 	"github.com/arkvory/sidecar/queue/admission"
 )
@@ -63,7 +64,7 @@ func (x *exchange) left() {
 func (x *exchange) refuseSession(v queue.Verdict) {
 	x.match()
 	r := refusal{status: x.profile.RefuseStatus, reason: telemetry.DownloadQueued, message: "this download waits in the queue", retry: wholeSeconds(v.CheckIn),
-		verdict: &v, wall: time.Now()}
+		verdict: &v, wall: wall()}
 	if v.Yielded {
 		r.message = "this download made way for another one and waits in the queue"
 	}
@@ -74,6 +75,9 @@ func (x *exchange) refuseSession(v queue.Verdict) {
 		r.reason, r.message, r.retry = telemetry.Draining, "this process is stopping", drainRetrySeconds
 	case queue.RangesBusy:
 		r.message = "this download has as many responses running as it may"
+	}
+	if v.Outcome == queue.Queued || v.Outcome == queue.RangesBusy {
+		x.seated(v)
 	}
 	x.refuse(r)
 }
@@ -112,8 +116,15 @@ func (x *exchange) refuse(r refusal) {
 	if !x.bodyOK || x.c.Draining() {
 		x.keep = false
 	}
-	contentType, body := profile.Body(x.profile, x.bodyOf(r))
-	b := append(x.out[:0], "HTTP/1.1 "...)
+	contentType, body, policy := "", []byte(nil), ""
+	if x.seat && r.verdict != nil && x.profile.Browser {
+		x.p.metrics.WaitingPages.Inc()
+		contentType, body, policy = waitpage.ContentType, x.page(r), waitpage.ContentSecurityPolicy
+	} else {
+		contentType, body = profile.Body(x.profile, x.bodyOf(r))
+	}
+	x.needOut()
+	b := append(x.out, "HTTP/1.1 "...)
 	b = strconv.AppendInt(b, int64(r.status), 10)
 	b = append(b, ' ')
 	b = append(b, reasonPhrases[r.status]...)
@@ -122,6 +133,9 @@ func (x *exchange) refuse(r refusal) {
 	b = append(b, "\r\nCache-Control: no-store\r\nContent-Length: "...)
 	b = strconv.AppendInt(b, int64(len(body)), 10)
 	b = append(b, '\r', '\n')
+	if policy != "" {
+		b = append(append(append(b, "Content-Security-Policy: "...), policy...), '\r', '\n')
+	}
 	if r.retry > 0 {
 		b = append(b, "Retry-After: "...)
 		b = strconv.AppendInt(b, int64(r.retry), 10)
@@ -161,7 +175,7 @@ func (x *exchange) appendFacts(b []byte, r refusal) []byte {
 	}
 	b = append(b, "Arkvory-Download-Class: "...)
 	b = append(b, v.Class.String()...)
-	return append(b, '\r', '\n')
+	return x.appendTicketField(append(b, '\r', '\n'))
 }
 
 // bodyOf gives the same facts for the body.
@@ -178,6 +192,7 @@ func (x *exchange) bodyOf(r refusal) profile.Refusal {
 	}
 	if v := r.verdict; v != nil {
 		f.Position, f.Class = v.Position, v.Class.String()
+		f.Ticket = string(x.appendTicket(nil))
 		if v.EstimateKnown {
 			f.StartsAt, f.StartsEarliest, f.StartsLatest = r.wall.Add(v.StartsIn), r.wall.Add(v.EarliestIn), r.wall.Add(v.LatestIn)
 		}

@@ -197,11 +197,21 @@ func (x *exchange) relayResponse() {
 	// A 204 or 304 that says it has a body may be followed by one: nobody else may read that.
 	closes := resp.Close || fr == frameNone && !x.isHead && (resp.Chunked || resp.Status == 204 && resp.ContentLength > 0) || x.bound()
 	refused := resp.Status >= 400
-	err := x.sendBody(fr)
+	x.settleWith(x.sendBody(fr), fr, closes, refused)
+}
+
+// settle settles the exchange after the body of a response that is no answer to an upload.
+func (x *exchange) settle(err error, fr framing) {
+	x.settleWith(err, fr, x.w.Resp.Close || x.bound(), false)
+}
+
+// settleWith settles both connections after the body was sent, or failed to be. Closes: the upstream's connection is not used again; refused: an upload was.
+func (x *exchange) settleWith(err error, fr framing, closes, refused bool) {
 	if err != nil {
 		x.broken(err, fr)
 		return
 	}
+	resp := &x.w.Resp
 	x.reason = telemetry.OK
 	ended := fr == frameNone || resp.Chunked || resp.ContentLength >= 0
 	if ended && !closes && x.uploadDone() {
@@ -227,13 +237,16 @@ const earlyGrace = 20 * time.Millisecond
 func (x *exchange) uploadDone() bool { return x.upload == nil || x.upload.over() }
 
 // bound reports whether the upstream's connection carries an authentication of its own (NTLM, Negotiate): then it belongs to this client and to nobody else.
-func (x *exchange) bound() bool {
-	for _, f := range x.w.Resp.Fields {
-		if f.ID == wire.Other && wire.EqualFold(x.w.Resp.Name(f), "www-authenticate") && connectionAuth(x.w.Resp.Value(f)) {
+func (x *exchange) bound() bool { return x.ntlm || connectionBound(&x.w.Resp) }
+
+// connectionBound reports whether a response says so.
+func connectionBound(resp *wire.Head) bool {
+	for _, f := range resp.Fields {
+		if f.ID == wire.Other && wire.EqualFold(resp.Name(f), "www-authenticate") && connectionAuth(resp.Value(f)) {
 			return true
 		}
 	}
-	return x.ntlm
+	return false
 }
 
 // connectionAuth reports whether a value of Authorization or a list of challenges names a scheme that authenticates the connection.
@@ -347,7 +360,7 @@ var upstreamTexts = map[telemetry.Reason]string{
 func (p *Proxy) Malformed(c *front.Conn, status int, rule string) {
 	x := p.exchangeOf(c)
 	defer x.release()
-	x.out = x.p.outPool.Get().(*[outBytes]byte)[:0]
+	x.needOut()
 	x.keep, x.isHead = false, false
 	reason := telemetry.MalformedRequest
 	switch status {
@@ -373,7 +386,7 @@ func (p *Proxy) Panicked(c *front.Conn, value any) {
 		return
 	}
 	x.freeOut()
-	x.out = x.p.outPool.Get().(*[outBytes]byte)[:0]
+	x.needOut()
 	x.keep = false
 	x.respond(500, telemetry.Panic, panicText, 0)
 }

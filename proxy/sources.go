@@ -21,12 +21,16 @@ func (p *Proxy) snapshots() telemetry.Snapshots {
 	return telemetry.Snapshots{
 		RequestsInFlight: p.Busy,
 		ConnectionsOpen:  func() int { return p.front.Open() },
-		HeldRequests:     func() int { return p.queue.Snapshot().Held },
+		HeldRequests:     p.holds.taken,
 		Sessions: func() telemetry.Sessions {
 			s := p.queue.Snapshot()
 			return telemetry.Sessions{Slots: s.Slots, Elastic: elastic(s), Active: s.ActiveTotal(), Waiting: [telemetry.ClassCount]int(s.Waiting),
 				OldestWaitSeconds: s.OldestWait.Seconds(), PromisesJudged: s.Promises.Judged, PromisesWithin: s.Promises.Within,
 				PromisesHeld: s.Promises.Held, TickSeconds: s.TickDuration.Seconds()}
+		},
+		Drips: func() telemetry.Drips {
+			s := p.drips.Snapshot()
+			return telemetry.Drips{Running: s.Running, Started: s.Started, Cut: s.Cut, Bytes: s.Bytes, Pieces: [3]uint64{s.Fetched, s.Shared, s.Failed}}
 		},
 		Admission: func(d telemetry.Direction) telemetry.Admission {
 			s := p.gate(d).Snapshot()
@@ -118,13 +122,16 @@ func (p *Proxy) transfers(d telemetry.Direction) admin.Transfers {
 
 func (p *Proxy) sessionsDocument() admin.Sessions {
 	s := p.queue.Snapshot()
-	c, pol := s.Counts, s.Policy
+	c, pol, d := s.Counts, s.Policy, p.drips.Snapshot()
 	return admin.Sessions{
 		Strategy: pol.Strategy.String(), Admission: live.Admission(pol), Slots: s.Slots, Elastic: elastic(s),
-		Active: s.ActiveTotal(), Waiting: byClass(s.Waiting), Held: s.Held, OldestWaitSeconds: s.OldestWait.Seconds(),
+		Active: s.ActiveTotal(), Waiting: byClass(s.Waiting), Held: p.holds.taken(), OldestWaitSeconds: s.OldestWait.Seconds(),
 		Started: c.Started, Refused: c.Refused, Completed: c.Ended[queue.ReasonCompleted], Idle: c.Ended[queue.ReasonIdle],
 		NoShow: c.Ended[queue.ReasonNoShow], Cancelled: c.Ended[queue.ReasonCancelled], Yielded: c.Ended[queue.ReasonYielded],
 		Promises: admin.NewPromises(s.Promises.Judged, s.Promises.Within, s.Promises.Held),
+		Drips: admin.Drips{Active: d.Running, Limit: d.Limit, BytesPerSecond: math.Round(d.BytesPerSecond), StoreBytes: d.StoreBytes, Started: d.Started,
+			Cut: d.Cut},
+		Tickets: admin.Tickets{KeySource: p.set.TicketSource, Gathered: p.gathered.Load()},
 		Settings: admin.SessionSettings{
 			Revision: p.desk.Current().Revision, Preempt: pol.Preempt, SessionsElastic: max(pol.SessionsElastic, pol.Sessions),
 			Strategy: pol.Strategy.String(), Sessions: pol.Sessions, Reserve: pol.Reserve, PerPrincipal: pol.PerPrincipal, Weights: byClass(pol.Weights),
@@ -260,7 +267,7 @@ func (p *Proxy) logState() {
 	s := p.queue.Snapshot()
 	idle, busy := p.upstreamConnections()
 	line.Int("requests", p.Busy()).Int("connections", p.front.Open()).Int("sessionsActive", s.ActiveTotal()).Int("sessionsWaiting", s.WaitingTotal()).
-		Int("held", s.Held).Int("upstreamIdle", idle).Int("upstreamBusy", busy).Msg("state")
+		Int("held", p.holds.taken()).Int("upstreamIdle", idle).Int("upstreamBusy", busy).Msg("state")
 }
 
 // panicLimit is how many panics are logged in a minute, each with its stack.
@@ -289,6 +296,8 @@ const filesEvery = 2 * time.Second
 func (p *Proxy) watchFiles(ctx context.Context) {
 	t := time.NewTicker(filesEvery)
 	defer t.Stop()
+	var last noted
+	p.returns(func() { p.noteQueue(&last) })
 	for {
 		select {
 		case <-ctx.Done():
@@ -297,6 +306,7 @@ func (p *Proxy) watchFiles(ctx context.Context) {
 		}
 		p.returns(func() { p.pollFile("ARKVORY_PRINCIPALS_FILE", p.ids, &p.reported[0]) })
 		p.returns(func() { p.pollFile("ARKVORY_CLIENTS_FILE", p.clients, &p.reported[1]) })
+		p.returns(func() { p.noteQueue(&last) })
 	}
 }
 

@@ -89,6 +89,17 @@ type Ask struct {
 	// when the request makes a session anew.
 	Ticketed bool
 	Arrival  time.Duration
+
+	// Peek asks what the answer would be without taking a slot or beginning a response: where it would be Admitted the outcome is Ready.
+	// It counts as a contact of the client and makes the session when there is none.
+	Peek bool
+
+	// Bundle says that Key.Object names a repository from which one plain client fetches several objects in one session, and that this
+	// request is for the one of them whose hash is Member; SizeBytes and Range are of that object. Of a Protocol request it is ignored.
+	Bundle bool
+	Member uint64
+
+	place int // of the member in its bundle
 }
 
 // Outcome is the decision about one request.
@@ -103,9 +114,10 @@ const (
 	LimitReached                // the queue is full: nothing is kept of the request
 	Draining                    // the process stops: nothing is kept of the request
 	Gone                        // the client left while its request was held
+	Ready                       // a peeking request would be Admitted now; nothing was taken for it
 )
 
-var outcomeNames = [...]string{"admitted", "queued", "ranges-busy", "per-request", "limit-reached", "draining", "gone"}
+var outcomeNames = [...]string{"admitted", "queued", "ranges-busy", "per-request", "limit-reached", "draining", "gone", "ready"}
 
 // String returns the name used in logs.
 func (o Outcome) String() string {

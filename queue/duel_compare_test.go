@@ -73,7 +73,7 @@ func (d *duel) compareSettled() error {
 			return fmt.Errorf("oracle: held request %d: %w", id, err)
 		}
 		if s.Verdict.Outcome == Admitted {
-			d.responses = append(d.responses, pair{s.Response, want.response, want.response.ses.key, want.response.ses.size})
+			d.responses = append(d.responses, pair{s.Response, want.response, want.response.ses.key, want.response.size})
 		}
 		if s.Verdict.Started {
 			d.started = append(d.started, want.response.ses.key)
@@ -135,7 +135,7 @@ func (d *duel) compareSnapshot(snap Snapshot) error {
 	}
 	if free := d.subject.FreeSlots(); o.policy.Strategy != Shared {
 		want := 0
-		if o.count(oWaiting) == 0 && !o.draining {
+		if o.count(oWaiting) == 0 && !o.draining && d.now >= o.gather {
 			_, want = o.free()
 		}
 		if free != want {
@@ -153,7 +153,7 @@ func (d *duel) compareOrder() error {
 		}
 		w := want[i]
 		p := Placed{Key: w.key, Number: d.order[i].Number, Class: w.class, Lifted: w.lifted, SizeBytes: w.size, Arrival: w.arrival,
-			Since: w.since, Protocol: w.protocol, Held: len(w.waiters)}
+			Since: w.since, Protocol: w.protocol, Held: len(w.waiters), Members: len(w.members)}
 		if p != d.order[i] {
 			return fmt.Errorf("oracle: at position %d stands %+v, want %+v\norder %s\nwant  %s", i+1, d.order[i], p, d.names(), oracleNames(want))
 		}

@@ -19,7 +19,7 @@ type subject interface {
 	Tick(time.Duration)
 	Configure(time.Duration, Policy) error
 	Drain(time.Duration)
-	Grace(time.Duration)
+	Grace(time.Duration, time.Duration)
 	Shuffle(time.Duration, Class, time.Duration, uint64)
 	TakeSettled() []Settled
 	TakeEnded() []End
@@ -92,7 +92,10 @@ type waiterPair struct {
 }
 
 // result is what a history says when it passed.
-type result struct{ steps, starts, undecided int }
+type result struct {
+	steps, starts, undecided int
+	seen                     seen
+}
 
 // play runs a history; wrap makes the subject of the scheduler, nil: the scheduler itself. The error names the check.
 func play(h history, wrap func(*Scheduler) subject) (res result, err error) {
@@ -112,7 +115,7 @@ func play(h history, wrap func(*Scheduler) subject) (res result, err error) {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("panic: %v", p)
 		}
-		res.starts, res.undecided = int(d.oracle.counts.Started), d.oracle.undecided
+		res.starts, res.undecided, res.seen = int(d.oracle.counts.Started), d.oracle.undecided, d.oracle.seen
 	}()
 	for i, e := range h.events {
 		res.steps++
@@ -157,9 +160,9 @@ func (d *duel) step(e event) error {
 		d.subject.Drain(d.now)
 		return d.compare(e.kind, func() error { d.oracle.drain(); return nil })
 	case evGrace:
-		until := d.now + time.Duration(e.y%32)*time.Second
-		d.subject.Grace(until)
-		d.oracle.grace = until
+		gather, until := d.now+time.Duration(e.x%8)*time.Second, d.now+time.Duration(e.y%32)*4*time.Second
+		d.subject.Grace(gather, until)
+		d.oracle.gather, d.oracle.grace = gather, max(gather, until)
 	case evShuffle:
 		class, length := Class(e.x%Classes), time.Duration(e.y%64)*time.Second
 		d.subject.Shuffle(d.now, class, length, uint64(e.who))
@@ -191,7 +194,7 @@ func (d *duel) ask(e event) error {
 		d.started = append(d.started, a.Key)
 	}
 	d.oracle.coreSaid = &v
-	admitted := v.Outcome == Admitted || v.Outcome == RangesBusy
+	admitted := v.Outcome == Admitted || v.Outcome == RangesBusy || v.Outcome == Ready
 	hint := func(ses *oSession) bool { return ses.key == a.Key && admitted }
 	return d.compareHinted(e.kind, hint, func() error {
 		if e.kind == evAsk {
@@ -206,7 +209,7 @@ func (d *duel) ask(e event) error {
 			return fmt.Errorf("oracle: %v: %w", a.Key, err)
 		}
 		if r != nil {
-			d.responses = append(d.responses, pair{r, want.response, a.Key, want.response.ses.size})
+			d.responses = append(d.responses, pair{r, want.response, a.Key, want.response.size})
 		}
 		if w != nil {
 			d.waiters = append(d.waiters, waiterPair{w, slow, d.lastID, a.Key, a.SizeBytes})
@@ -222,7 +225,7 @@ func same(v Verdict, want oAnswer) error {
 	if want.yielded && want.position == 0 { // still runs: it has no place yet, and no rule says what it is told
 		got.position, got.arrival = 0, want.arrival
 	}
-	if want.outcome != Queued && want.outcome != Admitted && want.outcome != RangesBusy {
+	if want.outcome != Queued && want.outcome != Admitted && want.outcome != RangesBusy && want.outcome != Ready {
 		got.arrival, want.arrival = 0, 0
 	}
 	if got != want {

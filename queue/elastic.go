@@ -60,3 +60,32 @@ func (s *Scheduler) lastOnes(capacity float64) bool {
 	m := &s.model
 	return m.slowShare >= slowMatters && m.slowRate > 0 && float64(s.waiting.count) < capacity/m.slowRate
 }
+
+// foresee finds when the elastic slots will open for the last ones.
+func (m *model) foresee(s *Scheduler) {
+	m.lastFrom, m.lastAt = 0, 0
+	if s.elastic() == 0 || m.slowShare < slowMatters || m.slowRate == 0 {
+		return
+	}
+	waiting := float64(s.waiting.count)
+	last := min(m.peak/m.slowRate, waiting)
+	if m.lastFrom = max(s.waiting.count-int(last), 1); m.lastFrom == 1 {
+		return
+	}
+	var bytes int64
+	for c := range s.lines {
+		bytes += s.lines[c].bytes()
+	}
+	m.lastAt = m.startOf(m.lastFrom, bytes-s.lastBytes(last/waiting))
+}
+
+// lastBytes is the sum of the sizes of that share of each class's sessions, the last of its order.
+func (s *Scheduler) lastBytes(share float64) (bytes int64) {
+	for c := range s.lines {
+		l := &s.lines[c]
+		if l.count > 0 {
+			bytes += l.bytes() - l.firstBytes(l.count-int(share*float64(l.count)))
+		}
+	}
+	return bytes
+}

@@ -4,7 +4,8 @@ import "time"
 
 // contact notes that the client of a waiting session is here and returns what it is told.
 func (s *Scheduler) contact(now time.Duration, ses *session) Verdict {
-	if ses.noShowAt == 0 {
+	if !ses.told {
+		ses.told = true
 		s.counts.Queued++
 	}
 	s.model.refresh(s, now, false)
@@ -15,11 +16,21 @@ func (s *Scheduler) contact(now time.Duration, ses *session) Verdict {
 	if ses.class != Interactive {
 		windowAll = windowCommon
 	}
-	v.CheckIn = s.check(ses, v, ahead < windowAll || ahead == 0 && s.takesOver(now, ses))
-	ses.noShowAt = now + v.CheckIn + v.CheckIn/2 + noShowMargin
-	ses.sample.checkDeci = uint16((v.CheckIn + 99*time.Millisecond) / (100 * time.Millisecond))
-	s.plan(ses)
+	head := ahead < windowAll
+	if head && s.gathering() {
+		v.CheckIn = max(s.gatherUntil-now, headFloor) + time.Duration(mix(ses.number)%1024)*(gatherSpread/1024)
+	} else {
+		v.CheckIn = s.soonInGrace(ahead, s.check(ses, v, head || ahead == 0 && s.takesOver(now, ses)))
+	}
+	s.expect(now, ses, v.CheckIn)
 	return v
+}
+
+// expect notes that the client of a waiting session was told to come again in that time.
+func (s *Scheduler) expect(now time.Duration, ses *session, checkIn time.Duration) {
+	ses.noShowAt = now + checkIn + checkIn/2 + noShowMargin
+	ses.sample.checkDeci = uint16((checkIn + 99*time.Millisecond) / (100 * time.Millisecond))
+	s.plan(ses)
 }
 
 // expected reports whether the client of a waiting session is here, or was told to come soon.
@@ -64,7 +75,8 @@ func (s *Scheduler) estimate(now time.Duration, ses *session, ahead int, bytes i
 			ahead, bytes = n, sum // the head goes first, and this one when that would have
 		}
 	}
-	start := min(s.model.startOf(ahead, bytes)/s.rate.busy(), s.model.lastStart(ahead)) - (now - s.model.at).Seconds()
+	start := min(s.model.startOf(ahead, bytes)/s.rate.busy(), s.model.lastStart(ahead))
+	start -= max(now-max(s.model.at, s.gatherUntil), 0).Seconds() // nobody starts while those who come back are gathered
 	if !(start < longestPromise.Seconds()) {
 		return
 	}
@@ -78,6 +90,9 @@ func (s *Scheduler) estimate(now time.Duration, ses *session, ahead int, bytes i
 	}
 	v.EstimateKnown = true
 	v.StartsIn, v.EarliestIn, v.LatestIn = seconds(f.p50), seconds(f.p10), seconds(min(f.p90, longestPromise.Seconds()))+TickEvery
+	if rest := s.gatherUntil - now; rest > 0 {
+		v.StartsIn, v.EarliestIn, v.LatestIn = v.StartsIn+rest, v.EarliestIn+rest, v.LatestIn+rest
+	}
 	if ses.promised < 0 {
 		ses.promised = float32((v.Waited + v.StartsIn).Seconds())
 	}

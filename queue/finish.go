@@ -3,12 +3,12 @@ package queue
 import "time"
 
 // begin starts a response of an active session that has a place for it.
-func (s *Scheduler) begin(ses *session, asked RangeAsk, validator string) *Response {
+func (s *Scheduler) begin(ses *session, asked RangeAsk, validator string, place uint8) *Response {
 	ses.validate(validator)
 	ses.asked(asked)
 	ses.stay.running++
 	s.activeChanges++
-	return &Response{session: ses, asked: asked}
+	return &Response{session: ses, asked: asked, place: place}
 }
 
 // Progress notes n more delivered bytes of a running response; they feed the measured rate and the estimates.
@@ -27,7 +27,8 @@ func (s *Scheduler) Progress(now time.Duration, r *Response, n int64) {
 }
 
 // Finish ends a response. The bytes [first, end) of the object count as delivered only when complete is true: the
-// response reached its end. The slot stays for the next range until Policy.IdleFor (TailHold after tail reads only).
+// response reached its end; of a bundle they are of the object that was asked for. The slot stays for the next range until Policy.IdleFor
+// (TailHold after tail reads only, BundleHold of a bundle).
 // Calls after the first do nothing.
 func (s *Scheduler) Finish(now time.Duration, r *Response, first, end int64, complete bool) {
 	now = s.advance(now)
@@ -35,7 +36,9 @@ func (s *Scheduler) Finish(now time.Duration, r *Response, first, end int64, com
 		return
 	}
 	ses := r.session
-	if complete && r.asked.Kind != RangeMulti {
+	if b := ses.stay.bundle; b != nil && complete && r.asked.Kind != RangeMulti {
+		b.deliver(int(r.place), end-max(first, 0))
+	} else if complete && r.asked.Kind != RangeMulti {
 		ses.stay.covered = ses.stay.covered.add(max(first, 0), min(end, ses.size))
 	}
 	s.keepYielding(ses)
@@ -52,6 +55,8 @@ func (s *Scheduler) Finish(now time.Duration, r *Response, first, end int64, com
 		s.stop(now, ses, ReasonCancelled)
 	case ses.yielding:
 		s.yield(now, ses)
+	case ses.stay.bundle != nil:
+		ses.stay.idleAt = now + min(BundleHold, s.policy.IdleFor)
 	case ses.stay.start < 0:
 		ses.stay.idleAt = now + min(TailHold, s.policy.IdleFor)
 	default:
@@ -95,7 +100,7 @@ func (s *Scheduler) close(r *Response) bool {
 func (s *Scheduler) settleActive(ses *session) {
 	for ses.present != nil && ses.stay.running < s.policy.RangesPerSession && !ses.yielding {
 		w := ses.present.waiters.head
-		s.answer(w, s.begin(ses, w.asked, w.validator), s.admittedVerdict(ses))
+		s.answer(w, s.begin(ses, w.asked, w.validator, w.place), s.admittedVerdict(ses))
 	}
 }
 
@@ -139,6 +144,9 @@ func (s *Scheduler) pause(now time.Duration, ses *session, reason Reason) {
 
 func (s *Scheduler) freeSlot(now time.Duration, ses *session, reason Reason) {
 	st := ses.stay
+	if st.bundle != nil && reason == ReasonCompleted {
+		s.model.growth.learn(st.bundle)
+	}
 	s.record(End{
 		Class: ses.class, Reason: reason, Started: true, Wait: st.wait, Promised: ses.promisedWait(),
 		Duration: now - ses.since, Bytes: st.bytes,

@@ -32,6 +32,8 @@ type model struct {
 	slowNow                          int                 // active sessions that their own clients hold back
 	slowShare                        float64             // of the sessions, those that their own clients hold back
 	slowRate                         float64             // bytes per second of such a one
+	growth                           growth              // of bundles
+	inflation                        float64             // of the bytes of those who wait, by what bundles grow
 	lastFrom                         int                 // sessions ahead from which on elastic slots open for the last ones, 0 = they do not
 	lastAt                           float64             // seconds from at when they do
 	opens                            float64             // seconds from at when the first slot opens by itself
@@ -50,6 +52,7 @@ type walker struct {
 	finish float64 // of one that shares the link: bytes that each of them gets until it ends
 	ends   float64 // of a slow one: seconds
 	rate   float64 // of a slow one: bytes per second
+	hold   float64 // of a bundle: seconds that it keeps its slot without a response
 }
 
 // A session's own rate means something after settled; below slowBelow of an even share its client is the brake.
@@ -101,8 +104,11 @@ func (m *model) measure(s *Scheduler, now time.Duration) {
 	}
 	share := m.peak / float64(max(running, 1))
 	for _, ses := range s.active {
-		left := float64(ses.remaining())
-		w := walker{other: ses.class != Interactive, begun: true, bytes: left, finish: left}
+		if b := ses.bundle(); b != nil {
+			b.look(now - ses.since)
+		}
+		left := m.growth.expected(ses)
+		w := walker{other: ses.class != Interactive, begun: true, bytes: left, finish: left, hold: ses.holds(now).Seconds()}
 		m.owedNow += left
 		ends := math.Inf(1)
 		if m.peak > 0 {
@@ -184,12 +190,18 @@ func (m *model) walk(s *Scheduler, now time.Duration) {
 	if s.waiting.count == 0 || m.peak == 0 {
 		return
 	}
+	known, expected := 0.0, 0.0
 	for ses := range s.walkOrder {
-		m.next[m.n] = walker{other: ses.class != Interactive, bytes: float64(ses.remaining())}
+		m.next[m.n] = walker{other: ses.class != Interactive, bytes: m.growth.expected(ses), hold: ses.holds(now).Seconds()}
+		known, expected = known+float64(ses.remaining()), expected+m.next[m.n].bytes
 		m.starts[m.n] = math.Inf(1)
 		if m.n++; m.n == length {
 			break
 		}
+	}
+	m.inflation = 1
+	if known > 0 {
+		m.inflation = expected / known
 	}
 	w := walk{model: m, policy: &s.policy, slots: s.slots(), active: len(s.active)}
 	w.most = max(w.slots, s.policy.SessionsElastic)
@@ -215,35 +227,6 @@ func (m *model) walk(s *Scheduler, now time.Duration) {
 		m.spread = math.Sqrt(max(w.tailSquares/w.tailCount-m.tail*m.tail, 0))
 	}
 	m.foresee(s)
-}
-
-// foresee finds when the elastic slots will open for the last ones.
-func (m *model) foresee(s *Scheduler) {
-	m.lastFrom, m.lastAt = 0, 0
-	if s.elastic() == 0 || m.slowShare < slowMatters || m.slowRate == 0 {
-		return
-	}
-	waiting := float64(s.waiting.count)
-	last := min(m.peak/m.slowRate, waiting)
-	if m.lastFrom = max(s.waiting.count-int(last), 1); m.lastFrom == 1 {
-		return
-	}
-	var bytes int64
-	for c := range s.lines {
-		bytes += s.lines[c].bytes()
-	}
-	m.lastAt = m.startOf(m.lastFrom, bytes-s.lastBytes(last/waiting))
-}
-
-// lastBytes is the sum of the sizes of that share of each class's sessions, the last of its order.
-func (s *Scheduler) lastBytes(share float64) (bytes int64) {
-	for c := range s.lines {
-		l := &s.lines[c]
-		if l.count > 0 {
-			bytes += l.bytes() - l.firstBytes(l.count-int(share*float64(l.count)))
-		}
-	}
-	return bytes
 }
 
 // walk is the state of one forecast.
@@ -310,13 +293,18 @@ func (w *walk) start(i int) {
 		w.slowDebt--
 		at.rate, at.ends = w.model.slowRate, w.now+at.bytes/w.model.slowRate
 		w.slowRate += at.rate
-		k, _ := slices.BinarySearchFunc(w.slow, at.ends, func(a walker, ends float64) int { return cmp.Compare(a.ends, ends) })
-		w.slow = slices.Insert(w.slow, k, *at)
+		w.slows(*at)
 		return
 	}
 	at.finish = w.v + at.bytes
 	w.running = append(w.running, *at)
 	siftUp(w.running)
+}
+
+// slows adds one to those that end at a time of their own.
+func (w *walk) slows(at walker) {
+	k, _ := slices.BinarySearchFunc(w.slow, at.ends, func(a walker, ends float64) int { return cmp.Compare(a.ends, ends) })
+	w.slow = slices.Insert(w.slow, k, at)
 }
 
 // end lets the next session end: one that shares the link after (finish - v) k / rate, or a slow one.
@@ -351,6 +339,11 @@ func (w *walk) end() bool {
 		w.running = w.running[:last]
 		siftDown(w.running, 0)
 	}
+	if gone.hold > 0 { // it has all its bytes, and its slot is free a little later
+		gone.rate, gone.ends, gone.hold = 0, w.now+gone.hold, 0
+		w.slows(gone)
+		return true
+	}
 	w.active--
 	if gone.other {
 		w.others--
@@ -371,7 +364,7 @@ func (m *model) startOf(ahead int, bytes int64) float64 {
 		return math.Inf(1)
 	}
 	last := m.starts[m.n-1]
-	return max(last, (m.owed+float64(bytes)-m.tail)/m.peak)
+	return max(last, (m.owed+float64(bytes)*m.inflation-m.tail)/m.peak)
 }
 
 // lastStart is when the session with that many ahead starts because the elastic slots open for the last ones, +Inf when they do not.
@@ -380,41 +373,4 @@ func (m *model) lastStart(ahead int) float64 {
 		return math.Inf(1)
 	}
 	return m.lastAt + float64(ahead-m.lastFrom)*stretchEvery.Seconds()
-}
-
-// A heap of walkers by finish, the first at the top.
-
-func heapify(h []walker) {
-	for i := len(h)/2 - 1; i >= 0; i-- {
-		siftDown(h, i)
-	}
-}
-
-// siftUp puts the last one in its place.
-func siftUp(h []walker) {
-	for i := len(h) - 1; i > 0; {
-		parent := (i - 1) / 2
-		if h[parent].finish <= h[i].finish {
-			return
-		}
-		h[i], h[parent] = h[parent], h[i]
-		i = parent
-	}
-}
-
-func siftDown(h []walker, i int) {
-	for {
-		child := 2*i + 1
-		if child >= len(h) {
-			return
-		}
-		if child+1 < len(h) && h[child+1].finish < h[child].finish {
-			child++
-		}
-		if h[i].finish <= h[child].finish {
-			return
-		}
-		h[i], h[child] = h[child], h[i]
-		i = child
-	}
 }

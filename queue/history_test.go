@@ -44,7 +44,7 @@ const (
 var eventNames = [eventKinds]string{"ask", "hold", "progress", "finish", "abandon", "withdraw", "depart", "leave", "tick", "configure", "drain", "grace", "shuffle"}
 
 // eventWeights say how often each kind comes, of their sum.
-var eventWeights = [eventKinds]int{70, 34, 18, 34, 6, 6, 8, 5, 44, 8, 1, 1, 1}
+var eventWeights = [eventKinds]int{70, 34, 18, 34, 6, 6, 8, 5, 44, 8, 1, 3, 1}
 
 func (h history) String() string {
 	var b strings.Builder
@@ -59,6 +59,12 @@ func (h history) String() string {
 			fmt.Fprintf(&b, " %v %v protocol=%v size=%d validator=%s range=%v", a.Key, a.Class, a.Protocol, a.SizeBytes, a.Validator, a.Range)
 			if a.Ticketed {
 				fmt.Fprintf(&b, " ticket=%v", a.Arrival)
+			}
+			if a.Bundle {
+				fmt.Fprintf(&b, " bundle, member %d", a.Member)
+			}
+			if a.Peek {
+				b.WriteString(" peek")
 			}
 		case evConfigure:
 			fmt.Fprintf(&b, " %+v", policyOf(e.policyTo))
@@ -110,8 +116,46 @@ func randomHistory(seed, i uint64) history {
 	}
 	for j := range h.events {
 		h.events[j] = draw.event()
+		switch e := &h.events[j]; i % 4 {
+		case 1:
+			e.afterRestart(draw, j == 0)
+		case 2:
+			e.ofBundles(draw)
+		}
 	}
 	return h
+}
+
+// afterRestart makes an event one of a time in which most clients bring tickets.
+func (e *event) afterRestart(draw number, first bool) {
+	if first {
+		e.kind, e.x, e.y = evGrace, e.x%4, 31
+	}
+	if (e.kind == evAsk || e.kind == evHold) && draw(4) > 0 {
+		e.x = 8 // a ticket
+	}
+	if draw(4) > 0 {
+		e.wait %= 11 // little time
+	}
+}
+
+// ofBundles makes an event one of few clients that fetch several objects each, mostly whole.
+func (e *event) ofBundles(draw number) {
+	switch e.kind {
+	case evAsk, evHold:
+		if draw(4) > 0 {
+			e.who, e.y = 20+e.who%4, e.y&^8
+		}
+	case evFinish:
+		if draw(4) > 0 {
+			e.x, e.y = e.x|1, e.y&^7
+		}
+	case evGrace, evDrain, evConfigure:
+		e.kind = evTick
+	}
+	if draw(4) > 0 {
+		e.wait %= 11
+	}
 }
 
 // policyOf turns bits into a valid policy of few slots and short times.
@@ -166,7 +210,7 @@ func (e event) ticks() int {
 }
 
 // askFrom makes a request: four principals, three objects and two clients of each; a class, size and kind of client that
-// mostly stay the same for a key.
+// mostly stay the same for a key. A quarter of the keys are bundles of up to five objects.
 func askFrom(e event, now time.Duration) Ask {
 	principal, object, client := int(e.who)%4, int(e.who)/4%3, int(e.who)/12%2
 	sizes := [8]int64{60, 90, 97, 150, 151, 300, 407, 640}
@@ -176,6 +220,10 @@ func askFrom(e event, now time.Duration) Ask {
 		Protocol:  (object+client)%2 == 0,
 		SizeBytes: sizes[(principal*3+object*5+client)%len(sizes)],
 		Validator: `"1"`,
+	}
+	if object == 2 && client == 1 || object == 1 && client == 0 && principal%2 == 0 {
+		a.Bundle, a.Member = true, uint64(e.y>>4)%5
+		a.SizeBytes = sizes[(principal*3+int(a.Member)*5)%len(sizes)]
 	}
 	switch e.x % 32 {
 	case 1, 2:
@@ -192,6 +240,10 @@ func askFrom(e event, now time.Duration) Ask {
 		a.Protocol = !a.Protocol
 	case 8, 9:
 		a.Ticketed, a.Arrival = true, now-time.Duration(e.y)*time.Second
+	case 10, 11, 12:
+		a.Peek = true
+	case 13:
+		a.Bundle = !a.Bundle
 	}
 	a.Range = rangeFrom(e.y, a.SizeBytes)
 	return a

@@ -33,6 +33,9 @@ func (s *Scheduler) checkStates() error {
 			return fmt.Errorf("I1: session %d is gone and still filed", ses.number)
 		}
 		sessions++
+		if b := ses.bundle(); b != nil && (ses.size != b.size() || b.left() < 0 || len(b.members) > maxMembers+1 || ses.protocol) {
+			return fmt.Errorf("I1: session %d of %d bytes has %d objects of %d, %d of them to come", ses.number, ses.size, len(b.members), b.size(), b.left())
+		}
 		objects[ses.object]++
 		byClass[ses.state][ses.class]++
 		sum := principals[ses.principal]

@@ -111,6 +111,16 @@ func (s *Scheduler) enlane(ses *session, class Class) {
 	}
 }
 
+// resize gives a waiting session another size. Under Ordered that moves nobody: only estimates read it.
+func (s *Scheduler) resize(ses *session, size int64) {
+	ses.size = size
+	l := ses.principal.lane(ses.lifted)
+	if l.count > 1 {
+		l.many.setBytes(ses.laneKey(), ses.weight())
+	}
+	s.rebyte(l, l.index(ses.laneKey()), 1)
+}
+
 // giveBack returns the turn that a session paid for a slot it gave up: otherwise it would wait behind the first session of
 // everybody else.
 func (s *Scheduler) giveBack(ses *session) {

@@ -180,6 +180,9 @@ func (f keptSlot) Abandon(now time.Duration, r *Response) { f.Finish(now, r, 0, 
 type reservedForHead struct{ *Scheduler }
 
 func (f reservedForHead) Ask(now time.Duration, a Ask) (*Response, Verdict) {
+	if !f.policy.session(a.SizeBytes) {
+		return f.Scheduler.Ask(now, a)
+	}
 	position, at := 0, 0
 	absent := false
 	f.Order(func(p Placed) bool {
@@ -196,6 +199,61 @@ func (f reservedForHead) Ask(now time.Duration, a Ask) (*Response, Verdict) {
 	return nil, Verdict{Outcome: Queued, Class: a.Class, Position: position, CheckIn: time.Second}
 }
 
+// coveredBundle ends a bundle when all it is known to want was delivered, as a download of one object ends.
+type coveredBundle struct{ *Scheduler }
+
+func (f coveredBundle) Finish(now time.Duration, r *Response, first, end int64, complete bool) {
+	f.Scheduler.Finish(now, r, first, end, complete)
+	if ses := r.session; ses.state == active && ses.bundle() != nil && ses.running() == 0 && ses.remaining() == 0 && !ses.yielding {
+		f.stop(now, ses, ReasonCompleted)
+	}
+}
+
+// grabbingPeek takes the slot that it was only to ask for.
+type grabbingPeek struct{ *Scheduler }
+
+func (f grabbingPeek) Ask(now time.Duration, a Ask) (*Response, Verdict) {
+	peeked := a.Peek
+	a.Peek = false
+	r, v := f.Scheduler.Ask(now, a)
+	if !peeked || r == nil {
+		return r, v
+	}
+	f.Scheduler.Finish(now, r, 0, 0, false)
+	return nil, Verdict{Outcome: Ready, Class: v.Class, CheckIn: time.Second, Arrival: v.Arrival}
+}
+
+// doubledMember counts an object again whenever it is asked for.
+type doubledMember struct {
+	*Scheduler
+	asked uint64
+}
+
+func (f *doubledMember) Ask(now time.Duration, a Ask) (*Response, Verdict) {
+	if a.Bundle {
+		f.asked++
+		a.Member += f.asked << 32
+	}
+	return f.Scheduler.Ask(now, a)
+}
+
+// hasty gives slots at once after a restart.
+type hasty struct{ *Scheduler }
+
+func (f hasty) Grace(_, until time.Duration) { f.Scheduler.Grace(0, until) }
+
+// overtaking lets those that came back take slots by the marks, as at any other time.
+type overtaking struct{ *Scheduler }
+
+func (f overtaking) Ask(now time.Duration, a Ask) (*Response, Verdict) {
+	if ses := coreSession(f.Scheduler, a.Key); ses != nil && ses.state == waiting && !ses.newcomer() {
+		until := f.graceUntil
+		f.graceUntil = 0
+		defer func() { f.graceUntil = until }()
+	}
+	return f.Scheduler.Ask(now, a)
+}
+
 func TestQ3_Q7_Q19_FaultsAreCaught(t *testing.T) {
 	seed := envNumber(t, "ARKVORY_SEED", 20261130)
 	for _, fault := range []struct {
@@ -206,6 +264,11 @@ func TestQ3_Q7_Q19_FaultsAreCaught(t *testing.T) {
 		{"comparator: ties by chance", func(s *Scheduler) subject { return unstableTies{s} }},
 		{"a leaked slot that no counter shows", func(s *Scheduler) subject { return &leakedSlot{Scheduler: s} }},
 		{"a slot kept for a client that left", func(s *Scheduler) subject { return keptSlot{s} }},
+		{"a bundle that is complete by what it covers", func(s *Scheduler) subject { return coveredBundle{s} }},
+		{"a peek that takes a slot", func(s *Scheduler) subject { return grabbingPeek{s} }},
+		{"an object of a bundle counted twice", func(s *Scheduler) subject { return &doubledMember{Scheduler: s} }},
+		{"slots given before those who held places are back", func(s *Scheduler) subject { return hasty{s} }},
+		{"marks in the grace after a restart", func(s *Scheduler) subject { return overtaking{s} }},
 		{"a slot held for the absent head", func(s *Scheduler) subject { return reservedForHead{s} }},
 	} {
 		t.Run(fault.name, func(t *testing.T) {

@@ -34,7 +34,11 @@ func (o *oracle) finish(r *oResponse, first, end int64, complete bool) {
 		return
 	}
 	ses := r.ses
-	if complete && r.asked.Kind != RangeMulti {
+	switch m := ses.members[r.member]; {
+	case !complete || r.asked.Kind == RangeMulti:
+	case ses.members != nil:
+		m.got = min(m.got+max(end-max(first, 0), 0), m.size)
+	default:
 		ses.cover(max(first, 0), min(end, ses.size))
 	}
 	o.reconsider(ses)
@@ -47,6 +51,8 @@ func (o *oracle) finish(r *oResponse, first, end int64, complete bool) {
 		o.stop(ses, ReasonCancelled)
 	case ses.yielding.ses != nil:
 		o.yield(ses)
+	case ses.members != nil:
+		ses.due = o.now + min(2*time.Second, o.policy.IdleFor)
 	case ses.start < 0:
 		ses.due = o.now + min(5*time.Second, o.policy.IdleFor)
 	default:
@@ -121,7 +127,7 @@ func (o *oracle) configure(p Policy, slots int) {
 	}
 	for _, ses := range o.bySince(oWaiting) {
 		switch {
-		case p.Strategy == Shared || ses.size <= p.SessionMinBytes:
+		case p.Strategy == Shared || ses.judgedBy() <= p.SessionMinBytes:
 			o.endByPolicy(ses)
 		case old.AgingEvery != p.AgingEvery:
 			o.move(ses, o.liftedClass(ses))
@@ -195,7 +201,7 @@ func (o *oracle) fill(ses *oSession) {
 		ses.waiters = ses.waiters[1:]
 		w.ses = nil
 		o.grants = slices.DeleteFunc(o.grants, func(id int) bool { return id == w.id })
-		o.settled[w.id] = o.begin(ses, w.asked, w.validator)
+		o.settled[w.id] = o.begin(ses, w.asked, w.validator, w.member)
 	}
 }
 
@@ -221,7 +227,7 @@ func (s *oSession) isCovered(i int64) bool { return i < int64(len(s.covered)) &&
 
 // complete is Q13: every byte from the start to the last one, and no response runs.
 func (s *oSession) complete() bool {
-	if s.running > 0 || s.start < 0 {
+	if s.running > 0 || s.start < 0 || s.members != nil {
 		return false
 	}
 	for i := s.start; i < s.size; i++ {
@@ -234,6 +240,9 @@ func (s *oSession) complete() bool {
 
 // remaining counts the bytes still to deliver.
 func (s *oSession) remaining() int64 {
+	if s.members != nil {
+		return max(s.toCome()-s.open, 0)
+	}
 	left := s.size - max(s.start, 0) - s.open
 	for i := max(s.start, 0); i < int64(len(s.covered)); i++ {
 		if s.covered[i] {

@@ -116,7 +116,8 @@ func (o *oracle) move(ses *oSession, c Class) {
 // reclass is what a request of a waiting session says about its class and size: with another one it joins its lane anew, at
 // its old arrival.
 func (o *oracle) reclass(ses *oSession, class Class, size int64) {
-	if ses.class == class && ses.size == size {
+	if ses.class == class && (ses.size == size || o.policy.Strategy == Ordered) {
+		ses.size = size // which moves nobody
 		return
 	}
 	if ses.size != size {
@@ -177,7 +178,7 @@ func (o *oracle) free() (all, common int) {
 // standsBack reports whether a session takes no slot for a reason of its own: it gave one up to a head that still waits, or it is
 // a newcomer in the grace after a restart.
 func (o *oracle) standsBack(ses *oSession) bool {
-	return ses.blockedBy.waits() || o.now < o.grace && !ses.ticketed && !ses.returned
+	return ses.blockedBy.waits() || o.now < o.gather || o.now < o.grace && ses.newcomer()
 }
 
 // mayTake reports whether a waiting session whose client is present takes a slot now.
@@ -201,10 +202,10 @@ func (o *oracle) mayTake(ses *oSession) bool {
 	over := func(other *oSession) bool {
 		return other.who != head.who && o.activeOf(other.who) >= o.policy.PerPrincipal
 	}
-	unclaimed := o.unclaimed
-	if o.now >= o.grace {
-		unclaimed = o.lateUnclaimed
+	if o.now < o.grace {
+		return o.inGrace(ses, order[:slices.Index(order, ses)], slots, over)
 	}
+	unclaimed := o.lateUnclaimed
 	ahead, everybody := 0, 0
 	for _, other := range order[:slices.Index(order, ses)] {
 		everybody++
@@ -246,6 +247,9 @@ func (o *oracle) admit(ses *oSession) {
 	ses.state, ses.since, ses.due, ses.announced = oActive, o.now, 0, false
 	ses.blockedBy = oStay{}
 	o.counts.Started++
+	if o.now < o.grace {
+		o.seen.returned++
+	}
 }
 
 // payPass moves the pass of a class by one slot. Absence earns at most a stride of the lightest class.
@@ -299,7 +303,10 @@ func (o *oracle) tick(slots int) {
 	} else {
 		o.unclaimed, o.lateUnclaimed = 0, 0
 	}
-	if o.now < o.grace {
+	if o.tickedAt < o.gather {
+		o.unclaimed, o.lateUnclaimed = 0, 0
+	}
+	if o.tickedAt = o.now; o.now < o.grace {
 		o.lateUnclaimed = 0
 	}
 	o.startsAt = o.counts.Started
@@ -314,7 +321,7 @@ func (o *oracle) dueAt(ses *oSession) (time.Duration, bool) {
 	case oActive:
 		return ses.due, ses.running == 0
 	case oPaused:
-		return ses.since + 10*time.Minute, true
+		return o.forgottenAt(ses), true
 	}
 	at, found := ses.noShow, len(ses.waiters) == 0
 	if every := o.policy.AgingEvery; every > 0 && ses.lifted > Release {
@@ -342,8 +349,7 @@ func (o *oracle) expire() {
 		case next.state == oPaused:
 			o.drop(next)
 		case next.state == oActive:
-			o.freeSlot(next, ReasonIdle)
-			o.remember(next)
+			o.rest(next)
 		case len(next.waiters) == 0 && next.noShow <= o.now:
 			o.leaveOrder(next)
 			o.end(oEnd{Class: next.class, Reason: ReasonNoShow, Wait: o.now - next.since})

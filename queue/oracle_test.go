@@ -46,11 +46,13 @@ type oSession struct {
 	announced      bool
 	leaving        bool
 	waiters        []*oWaiter
-	chosenFor      oStay // head that this active session is to give its slot to
-	yielding       oStay // and has said so while responses of it still run
-	blockedBy      oStay // head that this waiting session has yielded to
-	finish         int64 // F of fair-sojourn
-	from           int64 // offset from which F counts the bytes to come
+	chosenFor      oStay               // head that this active session is to give its slot to
+	yielding       oStay               // and has said so while responses of it still run
+	blockedBy      oStay               // head that this waiting session has yielded to
+	finish         int64               // F of fair-sojourn
+	from           int64               // offset from which F counts the bytes to come
+	members        map[uint64]*oMember // objects of a bundle
+	largest        int64               // size of one of them
 }
 
 // oStay is one wait of a session.
@@ -73,10 +75,12 @@ type oPrincipal struct {
 }
 
 type oResponse struct {
-	ses   *oSession
-	asked RangeAsk
-	bytes int64
-	done  bool
+	ses    *oSession
+	asked  RangeAsk
+	member uint64
+	size   int64 // of the object
+	bytes  int64
+	done   bool
 }
 
 type oWaiter struct {
@@ -84,6 +88,7 @@ type oWaiter struct {
 	ses       *oSession // nil once settled or withdrawn
 	asked     RangeAsk
 	validator string
+	member    uint64
 }
 
 // oAnswer is what of a verdict the oracle answers for.
@@ -133,7 +138,8 @@ type oracle struct {
 	startsAt      uint64 // Counts.Started at the last tick
 	lately        int    // most active sessions since the last tick
 	rated         bool   // bytes were delivered or a band is configured: sessions may count as ending soon
-	grace         time.Duration
+	gather, grace time.Duration
+	tickedAt      time.Duration
 	shuffled      [Classes]oShuffle
 
 	virtual int64       // V of fair-sojourn
@@ -149,11 +155,19 @@ type oracle struct {
 	grants    []int    // held requests that got a slot in this event, in the core's order
 	coreSaid  *Verdict // answer of the core to this event
 	undecided int      // questions that only the hint answered
+	seen      seen
 
 	// coreChose says for which head the core chose an active session to yield, see believeChoice.
 	coreChose func(Key) (Key, bool)
 	coreKnows func(Key) bool
 	fault     error
+}
+
+// seen counts what histories must have in them to prove anything about it.
+type seen struct{ ready, bundles, returned, overdue int }
+
+func (a seen) plus(b seen) seen {
+	return seen{a.ready + b.ready, a.bundles + b.bundles, a.returned + b.returned, a.overdue + b.overdue}
 }
 
 type oShuffle struct{ from, until time.Duration }
@@ -167,14 +181,21 @@ func newOracle(p Policy) *oracle {
 func (o *oracle) ask(a Ask) oAnswer {
 	a.Class = min(a.Class, Background)
 	ses := o.sessions[a.Key]
+	small := o.policy.Strategy == Shared || a.SizeBytes <= o.policy.SessionMinBytes
+	a.Bundle = o.bundled(ses, &a)
 	switch {
+	case a.Bundle && small:
+		return oAnswer{outcome: PerRequest, class: a.Class}
 	case ses != nil && ses.state == oActive:
 		o.learn(ses, &a)
 		if a.SizeBytes >= 0 {
-			ses.size = a.SizeBytes
+			ses.size = ses.describe(&a)
+		}
+		if a.Peek {
+			return o.peek(ses)
 		}
 		return o.next(ses, a)
-	case o.policy.Strategy == Shared || a.SizeBytes <= o.policy.SessionMinBytes:
+	case small:
 		if ses != nil && ses.state == oWaiting {
 			o.endByPolicy(ses)
 		}
@@ -193,13 +214,16 @@ func (o *oracle) ask(a Ask) oAnswer {
 		ses = o.create(&a)
 	case ses.state == oPaused:
 		o.learn(ses, &a)
-		ses.class, ses.size = a.Class, a.SizeBytes
+		ses.class, ses.size = a.Class, ses.describe(&a)
 		o.giveTurnBack(ses)
 		o.counts.Rejoined++
 		o.join(ses)
 	default:
 		o.learn(ses, &a)
-		o.reclass(ses, a.Class, a.SizeBytes)
+		o.reclass(ses, a.Class, ses.describe(&a))
+	}
+	if a.Peek {
+		return o.peek(ses)
 	}
 	if !o.mayTake(ses) {
 		return o.contact(ses)
@@ -221,20 +245,24 @@ func (o *oracle) next(ses *oSession, a Ask) oAnswer {
 	if ses.running >= o.policy.RangesPerSession {
 		return oAnswer{outcome: RangesBusy, class: ses.class, arrival: ses.arrival}
 	}
-	return o.begin(ses, a.Range, a.Validator)
+	return o.begin(ses, a.Range, a.Validator, a.Member)
 }
 
-func (o *oracle) begin(ses *oSession, asked RangeAsk, validator string) oAnswer {
-	ses.validate(validator)
-	if offset, sets := oracleStart(asked, ses.size); sets && (ses.start < 0 || offset < ses.start) {
-		ses.start = offset
+func (o *oracle) begin(ses *oSession, asked RangeAsk, validator string, member uint64) oAnswer {
+	r := &oResponse{ses: ses, asked: asked, size: ses.size}
+	if ses.members != nil {
+		r.member, r.size = member, ses.members[member].size
+	} else {
+		ses.validate(validator)
+		if offset, sets := oracleStart(asked, ses.size); sets && (ses.start < 0 || offset < ses.start) {
+			ses.start = offset
+		}
 	}
 	ses.running++
 	ses.due = 0
 	started := !ses.announced
 	ses.announced = true
-	return oAnswer{outcome: Admitted, class: ses.class, started: started, arrival: ses.arrival,
-		response: &oResponse{ses: ses, asked: asked}}
+	return oAnswer{outcome: Admitted, class: ses.class, started: started, arrival: ses.arrival, response: r}
 }
 
 // oracleStart is Q13: which requests set the start, tail reads (a suffix, a bounded range to the last byte) do not,
@@ -253,6 +281,9 @@ func oracleStart(r RangeAsk, size int64) (int64, bool) {
 
 // learn takes over what a request says about the client and the bytes.
 func (o *oracle) learn(ses *oSession, a *Ask) {
+	if ses.members != nil {
+		return
+	}
 	ses.protocol = ses.protocol || a.Protocol
 	if ses.slots > 0 { // before its first slot nothing could be forgotten
 		ses.validate(a.Validator)
@@ -294,6 +325,10 @@ func (o *oracle) create(a *Ask) *oSession {
 	if a.Ticketed {
 		ses.arrival = min(a.Arrival, o.now)
 	}
+	if a.Bundle {
+		ses.members = map[uint64]*oMember{}
+		ses.size = ses.describe(a)
+	}
 	o.sessions[ses.key] = ses
 	o.join(ses)
 	return ses
@@ -305,74 +340,20 @@ func (o *oracle) contact(ses *oSession) oAnswer {
 		o.counts.Queued++
 	}
 	ses.told = true
+	o.expects(ses)
+	return oAnswer{outcome: Queued, class: ses.class, position: slices.Index(o.merged(), ses) + 1, arrival: ses.arrival}
+}
+
+// expects notes when the client of a waiting session was told to come.
+func (o *oracle) expects(ses *oSession) {
 	if o.coreSaid != nil {
 		ses.noShow = o.now + o.coreSaid.CheckIn + o.coreSaid.CheckIn/2 + 15*time.Second
 		ses.checkAt = ses.noShow - 15*time.Second - (o.coreSaid.CheckIn+99*time.Millisecond).Truncate(100*time.Millisecond)/2
 	}
-	return oAnswer{outcome: Queued, class: ses.class, position: slices.Index(o.merged(), ses) + 1, arrival: ses.arrival}
 }
 
 func (o *oracle) contactYielded(ses *oSession) oAnswer {
 	a := o.contact(ses)
 	a.yielded = true
 	return a
-}
-
-func (o *oracle) hold(a Ask, id int) (oAnswer, *oWaiter) {
-	answer := o.ask(a)
-	if answer.outcome != Queued && answer.outcome != RangesBusy {
-		return answer, nil
-	}
-	ses := o.sessions[a.Key]
-	if ses.yielding.ses != nil {
-		return answer, nil
-	}
-	w := &oWaiter{id: id, ses: ses, asked: a.Range, validator: a.Validator}
-	ses.waiters = append(ses.waiters, w)
-	return answer, w
-}
-
-// unhold takes a waiter out of its session; false when it had its answer before.
-func (w *oWaiter) unhold() (*oSession, bool) {
-	ses := w.ses
-	if ses == nil {
-		return nil, false
-	}
-	w.ses = nil
-	ses.waiters = slices.DeleteFunc(ses.waiters, func(v *oWaiter) bool { return v == w })
-	return ses, true
-}
-
-// withdraw is Withdraw.
-func (o *oracle) withdraw(w *oWaiter) (oAnswer, bool) {
-	ses, ok := w.unhold()
-	switch {
-	case !ok:
-		return oAnswer{}, false
-	case ses.state == oWaiting:
-		return o.contact(ses), true
-	}
-	return oAnswer{outcome: RangesBusy, class: ses.class, arrival: ses.arrival}, true
-}
-
-// depart is Depart. The CheckIn of the contact it counts as is not told to anybody: noShow comes from the core.
-func (o *oracle) depart(w *oWaiter, noShow func(Key) (noShow, checkAt time.Duration)) bool {
-	ses, ok := w.unhold()
-	switch {
-	case !ok:
-		return false
-	case ses.state != oWaiting || len(ses.waiters) > 0:
-	case ses.protocol:
-		if !ses.told {
-			o.counts.Queued++
-		}
-		ses.told = true
-		ses.noShow, ses.checkAt = noShow(ses.key)
-	default:
-		o.leaveOrder(ses)
-		o.end(oEnd{Class: ses.class, Reason: ReasonCancelled, Wait: o.now - ses.since})
-		o.remember(ses)
-		o.dispatch()
-	}
-	return true
 }

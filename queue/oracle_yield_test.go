@@ -20,7 +20,7 @@ func (o *oracle) choose() {
 		o.believeChoice(h)
 		return
 	}
-	if o.slotFor(h) || o.standsBack(h) || len(h.waiters) == 0 && (!h.told || h.checkAt > o.now+2*time.Second) {
+	if o.slotFor(h) || o.standsBack(h) || len(h.waiters) == 0 && (h.noShow == 0 || h.checkAt > o.now+2*time.Second) {
 		return // its client is neither here nor about to come
 	}
 	var fit []*oSession

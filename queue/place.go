@@ -178,12 +178,19 @@ func (s *Scheduler) eligible(ses *session) bool {
 	if all == 0 || s.draining || ses.class != Interactive && common == 0 {
 		return false
 	}
-	return s.marked(ses, all, common) && !s.mustStandBack(ses)
+	switch {
+	case s.mustStandBack(ses):
+		return false
+	case s.now < s.graceUntil:
+		return s.firstOfReturned(ses, all, common)
+	default:
+		return s.marked(ses, all, common)
+	}
 }
 
 // mustStandBack keeps a session from a slot for a reason of its own.
 func (s *Scheduler) mustStandBack(ses *session) bool {
-	if s.now < s.graceUntil && !ses.ticketed && !ses.inHistory {
+	if s.gathering() || s.now < s.graceUntil && ses.newcomer() {
 		return true
 	}
 	return ses.yieldTo() != nil

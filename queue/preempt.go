@@ -143,8 +143,10 @@ func (s *Scheduler) yield(now time.Duration, ses *session) {
 	s.join(now, ses)
 	s.moves.Yielded[ses.lifted]++
 	if ses.present == nil {
-		ses.noShowAt, ses.sample.checkDeci = now+rangesCheck+rangesCheck/2+noShowMargin, uint16(rangesCheck/(100*time.Millisecond))
+		ses.told = true // with the answer to its last request
+		s.expect(now, ses, rangesCheck)
+	} else {
+		s.plan(ses)
 	}
-	s.plan(ses)
 	s.dispatch(now)
 }

@@ -51,6 +51,7 @@ func search(seed, histories uint64, wrap func(*Scheduler) subject) (failed *foun
 				done.Add(1)
 				mutex.Lock()
 				sum.steps, sum.starts, sum.undecided = sum.steps+res.steps, sum.starts+res.starts, sum.undecided+res.undecided
+				sum.seen = sum.seen.plus(res.seen)
 				if err != nil && (failed == nil || i < failed.at) {
 					failed = &found{i, err}
 					next.Store(histories)
@@ -73,6 +74,11 @@ func TestQ3_Q19_RandomHistoriesAgreeWithTheOracle(t *testing.T) {
 	}
 	failed, played, sum := search(seed, histories, nil)
 	t.Logf("seed %d: %d histories, %d events, %d starts; %d questions left to the core", seed, played, sum.steps, sum.starts, sum.undecided)
+	t.Logf("%d peeks were ready, %d bundles of several objects got all of them, %d sessions started in the grace after a restart, %d were passed by as overdue",
+		sum.seen.ready, sum.seen.bundles, sum.seen.returned, sum.seen.overdue)
+	if least := int(histories / 100); failed == nil && (sum.seen.ready < least || sum.seen.bundles < least || sum.seen.returned < least || sum.seen.overdue < least/10) {
+		t.Error("too little of that happens in the histories")
+	}
 	if failed == nil {
 		return
 	}

@@ -174,7 +174,7 @@ func TestX4_SmallFilesCountAsNotHeldBack(t *testing.T) {
 // about whether the first of them come.
 func TestX8_TheFirstOfTheQueueHasItsTurnWhenTheGraceEnds(t *testing.T) {
 	h := newHarness(t, testPolicy(2))
-	h.s.Grace(30 * time.Second)
+	h.s.Grace(0, 30*time.Second)
 	newcomers := func(o Outcome) {
 		for i := range 40 {
 			h.want(o, askOf(name("q", i), "o"))
@@ -228,7 +228,7 @@ func TestQ16_X8_NothingIsGivenUpForAHeadThatStandsBack(t *testing.T) {
 	x := askOf("x", "o").in(Bulk)
 	h.want(Admitted, x)
 	h.pass(PreemptAfter)
-	h.s.Grace(h.now + 10*time.Second)
+	h.s.Grace(0, h.now+10*time.Second)
 	h.want(Queued, askOf("head", "o"))
 	h.tick(4 * time.Second)
 	h.want(Admitted, x)

@@ -8,6 +8,7 @@ import (
 // Times of the rules that no setting changes.
 const (
 	PauseMemory    = 10 * time.Minute       // place in time and coverage of a paused session
+	BundleHold     = 2 * time.Second        // slot of a bundle without responses: its client asks for the next object at once, or there is none
 	TailHold       = 5 * time.Second        // slot of a session that read only the tail, without responses
 	EndingSoon     = 5 * time.Second        // a session that ends within it counts as a free slot for the marks
 	TickEvery      = 500 * time.Millisecond // cadence the shell calls Tick at
@@ -82,13 +83,14 @@ type Scheduler struct {
 	slotChanges   uint64
 	orderChanges  uint64
 
-	counts     Counts
-	promises   Promises
-	moves      Moves
-	graceUntil time.Duration
-	shuffles   [Classes]shuffle
-	settled    []Settled
-	ended      []End
+	counts                  Counts
+	promises                Promises
+	moves                   Moves
+	ticked                  time.Duration // the last tick
+	gatherUntil, graceUntil time.Duration
+	shuffles                [Classes]shuffle
+	settled                 []Settled
+	ended                   []End
 }
 
 // New returns an empty scheduler, or the policy's faults.
@@ -118,6 +120,9 @@ func (s *Scheduler) decide(now time.Duration, a *Ask) (*session, *Response, Verd
 	if ses == nil {
 		return nil, nil, verdict
 	}
+	if a.Peek {
+		return ses, nil, s.peek(now, ses)
+	}
 	if ses.state == active && (ses.yielding || ses.stay.yieldTo != nil) {
 		if verdict, yields := s.yieldAt(now, ses); yields {
 			return ses, nil, verdict
@@ -131,104 +136,9 @@ func (s *Scheduler) decide(now time.Duration, a *Ask) (*session, *Response, Verd
 		s.settleActive(ses) // requests of the same session that were held before come first
 	}
 	if ses.stay.running >= s.policy.RangesPerSession {
-		return ses, nil, Verdict{Outcome: RangesBusy, Class: ses.class, Waited: ses.stay.wait, CheckIn: rangesCheck, Arrival: ses.arrival}
+		return ses, nil, rangesBusy(ses)
 	}
-	return ses, s.begin(ses, a.Range, a.Validator), s.admittedVerdict(ses)
-}
-
-// Hold decides as Ask does, but a request that must wait (Queued, RangesBusy) stays as a waiter: its client counts as
-// present. Its answer comes from TakeSettled with this owner, unless Withdraw takes it back first.
-func (s *Scheduler) Hold(now time.Duration, a Ask, owner any) (*Waiter, *Response, Verdict) {
-	now = s.advance(now)
-	ses, r, verdict := s.decide(now, &a)
-	if verdict.Outcome != Queued && verdict.Outcome != RangesBusy || ses.yielding {
-		return nil, r, verdict
-	}
-	w := &Waiter{owner: owner, session: ses, asked: a.Range, validator: a.Validator}
-	if ses.present == nil {
-		ses.present = &presence{index: -1}
-	}
-	ses.present.waiters.push(w)
-	s.held++
-	verdict.Held = true
-	if ses.state == waiting {
-		s.appear(ses)
-		s.plan(ses)
-	}
-	return w, nil, verdict
-}
-
-// appear and vanish keep the list of waiting sessions whose clients are here.
-func (s *Scheduler) appear(ses *session) {
-	if ses.present != nil && ses.present.index < 0 && ses.present.waiters.count > 0 {
-		ses.present.index = len(s.present)
-		s.present = append(s.present, ses)
-	}
-}
-
-func (s *Scheduler) vanish(ses *session) {
-	if ses.present == nil || ses.present.index < 0 {
-		return
-	}
-	i, last := ses.present.index, len(s.present)-1
-	s.present[i] = s.present[last]
-	s.present[i].present.index = i
-	s.present[last] = nil
-	s.present = s.present[:last]
-	ses.present.index = -1
-}
-
-// release takes a held request away from its session.
-func (s *Scheduler) release(w *Waiter) {
-	ses := w.session
-	ses.present.waiters.remove(w)
-	s.held--
-	if ses.present.waiters.count == 0 {
-		s.vanish(ses)
-		ses.present = nil
-	}
-}
-
-// Depart ends a held request whose client left; false as of Withdraw. A plain client's session with nobody else present leaves the line: it is remembered
-// as after a pause, so that a client that timed out comes back to its old arrival, while nobody waits behind an absent one and nothing counts it as
-// waiting. A protocol client is not expected to stay connected: its session waits on until its no-show.
-func (s *Scheduler) Depart(now time.Duration, w *Waiter) bool {
-	now = s.advance(now)
-	ses := w.session
-	if ses == nil {
-		return false
-	}
-	s.release(w)
-	switch {
-	case ses.state != waiting || ses.present != nil:
-	case ses.protocol:
-		s.contact(now, ses)
-	default:
-		s.record(End{Class: ses.class, Reason: ReasonCancelled, Wait: now - ses.since, Promised: ses.promisedWait()})
-		s.unwait(now, ses)
-		ses.principal.live--
-		s.remember(now, ses)
-		s.dispatch(now)
-	}
-	return true
-}
-
-// Withdraw ends a held request without a slot because its wait is over. The session keeps its place until
-// the told CheckIn, half of it and a margin have passed. A waiter that was settled before is left alone: the answer is
-// in TakeSettled, and false is returned.
-func (s *Scheduler) Withdraw(now time.Duration, w *Waiter) (Verdict, bool) {
-	now = s.advance(now)
-	ses := w.session
-	if ses == nil {
-		return Verdict{}, false
-	}
-	s.release(w)
-	if ses.state == waiting {
-		verdict := s.contact(now, ses)
-		verdict.Held = true
-		return verdict, true
-	}
-	return Verdict{Outcome: RangesBusy, Class: ses.class, Held: true, Waited: ses.stay.wait, CheckIn: rangesCheck, Arrival: ses.arrival}, true
+	return ses, s.begin(ses, a.Range, a.Validator, uint8(a.place)), s.admittedVerdict(ses)
 }
 
 // enter finds or makes the session of a request; nil with a verdict when it has none.
@@ -238,6 +148,9 @@ func (s *Scheduler) enter(now time.Duration, a *Ask) (*session, Verdict) {
 		a.Class = Background
 	}
 	ses := s.sessions.find(&a.Key)
+	if a.Bundle = ses.asBundle(a); a.Bundle && !s.policy.session(a.SizeBytes) {
+		return nil, Verdict{Outcome: PerRequest, Class: a.Class} // a small object between big ones leaves its bundle alone
+	}
 	if ses != nil && ses.state == active {
 		s.refresh(ses, a)
 		return ses, Verdict{}
@@ -301,6 +214,10 @@ func (s *Scheduler) create(now time.Duration, a *Ask) *session {
 		principal: p, object: o, client: a.Key.Client, number: s.number, class: a.Class, protocol: a.Protocol, size: a.SizeBytes,
 		arrival: now, promised: -1, ticketed: a.Ticketed,
 	}
+	if a.Bundle {
+		ses.stay = &stay{start: -1, bundle: &bundle{}}
+		ses.size = ses.describe(a)
+	}
 	switch {
 	case a.Ticketed:
 		ses.arrival = min(a.Arrival, now)
@@ -315,28 +232,34 @@ func (s *Scheduler) create(now time.Duration, a *Ask) *session {
 
 // refresh takes over what a later request says about the object and the class.
 func (s *Scheduler) refresh(ses *session, a *Ask) {
-	ses.protocol = ses.protocol || a.Protocol
-	ses.validate(a.Validator)
+	ses.protocol = ses.protocol || a.Protocol && !a.Bundle
+	size := ses.describe(a)
 	switch ses.state {
 	case active:
-		if a.SizeBytes >= 0 {
-			ses.size = a.SizeBytes
+		if size >= 0 && size != ses.size {
+			ses.size = size
+			s.activeChanges++
 		}
 	case paused:
 		s.byClass[paused][ses.class]--
-		ses.class, ses.size = a.Class, a.SizeBytes
+		ses.class, ses.size = a.Class, size
 		s.byClass[paused][ses.class]++
 	default:
-		if ses.size == a.SizeBytes && ses.class == a.Class {
+		if ses.size == size && ses.class == a.Class {
+			return
+		}
+		s.orderChanges++
+		if s.policy.Strategy == Ordered && ses.class == a.Class {
+			s.resize(ses, size)
 			return
 		}
 		s.unlane(ses)
 		s.byClass[waiting][ses.class]--
-		if ses.size != a.SizeBytes {
+		if ses.size != size {
 			s.fair.leave(ses)
 			ses.order = 0
 		}
-		ses.class, ses.size = a.Class, a.SizeBytes
+		ses.class, ses.size = a.Class, size
 		s.byClass[waiting][ses.class]++
 		s.enlane(ses, s.liftedClass(s.now, ses))
 		s.moves.Reclassed[ses.lifted]++

@@ -48,6 +48,7 @@ type session struct {
 	yielding  bool // active: was told to give its slot up, which its last running response will do
 	virtual   bool // it is among the others of the virtual system of equal sharing
 	inHistory bool // paused in this queue before: its arrival is an old one
+	told      bool // waiting: it was told to wait, which is counted once
 }
 
 // waited is the time of earlier waits that aging counts.
@@ -83,6 +84,7 @@ type stay struct {
 	yieldTo     *session      // head of the queue that gets, or got, the slot
 	yieldSince  time.Duration // start of the wait of that head: another wait of it is another matter
 	charged     *lane         // lane that paid a turn for the slot; the turn is given back when the session rejoins after a pause
+	bundle      *bundle       // the objects of a bundle; nil: the session is of one object
 	validator   string
 	start       int64 // smallest offset asked apart from tail reads, -1 = only tail reads so far
 	countedFrom int64 // fair-sojourn: offset from which F counts the bytes to come
@@ -132,6 +134,9 @@ func (s *session) remaining() int64 {
 	if s.stay == nil {
 		return s.size
 	}
+	if b := s.stay.bundle; b != nil {
+		return max(b.left()-s.stay.openBytes, 0)
+	}
 	start := max(s.stay.start, 0)
 	return max(s.size-start-s.stay.covered.bytesFrom(start)-s.stay.openBytes, 0)
 }
@@ -139,15 +144,19 @@ func (s *session) remaining() int64 {
 // weight is what the sums of the orders take it for: its size, at most 4 TiB, so that a full queue of any sizes sums up.
 func (s *session) weight() int64 { return min(s.size, 1<<42) }
 
-// complete reports whether the download has all its bytes and no response runs.
+// complete reports whether the download has all its bytes and no response runs. A bundle is never known to be: its client may ask for one
+// more object.
 func (s *session) complete() bool {
 	st := s.stay
-	return st.running == 0 && st.start >= 0 && st.covered.covers(st.start, s.size)
+	return st.bundle == nil && st.running == 0 && st.start >= 0 && st.covered.covers(st.start, s.size)
 }
 
 // asked notes the range of a response that starts.
 func (s *session) asked(r RangeAsk) {
 	st := s.stay
+	if st.bundle != nil {
+		return
+	}
 	if offset, sets := r.startOf(s.size); sets && (st.start < 0 || offset < st.start) {
 		st.start = offset
 	}
@@ -370,59 +379,6 @@ func (x *index) remove(s *session) {
 		return
 	}
 	delete(x.collide, key)
-}
-
-// Response is one running response of a session: what Admitted grants. It belongs to the scheduler that returned it and
-// is used under the same lock.
-type Response struct {
-	session *session
-	asked   RangeAsk
-	bytes   int64
-	done    bool
-}
-
-// Class returns the class the session was admitted in.
-func (r *Response) Class() Class { return r.session.class }
-
-// Waiter is one held request. It belongs to the scheduler that returned it; after it was settled or withdrawn it is
-// dead.
-type Waiter struct {
-	owner      any
-	session    *session // nil once settled or withdrawn
-	asked      RangeAsk
-	validator  string
-	prev, next *Waiter
-}
-
-type waiterList struct {
-	head, tail *Waiter
-	count      int
-}
-
-func (l *waiterList) push(w *Waiter) {
-	w.prev, w.next = l.tail, nil
-	if l.tail == nil {
-		l.head = w
-	} else {
-		l.tail.next = w
-	}
-	l.tail = w
-	l.count++
-}
-
-func (l *waiterList) remove(w *Waiter) {
-	if w.prev == nil {
-		l.head = w.next
-	} else {
-		w.prev.next = w.next
-	}
-	if w.next == nil {
-		l.tail = w.prev
-	} else {
-		w.next.prev = w.prev
-	}
-	w.prev, w.next, w.session = nil, nil, nil
-	l.count--
 }
 
 // mix spreads a number over 64 bits (the finalizer of SplitMix64, Steele et al. 2014).

@@ -42,6 +42,7 @@ type Placed struct {
 	Since     time.Duration // start of this wait
 	Protocol  bool
 	Held      int // held requests
+	Members   int // objects of a bundle, 0 = it is none
 }
 
 // Snapshot is the queue at one moment: a value that shares nothing with the queue.
@@ -97,14 +98,10 @@ func (s *Scheduler) Order(yield func(Placed) bool) {
 	s.walkOrder(func(ses *session) bool {
 		return yield(Placed{
 			Key: ses.key(), Number: ses.number, Class: ses.class, Lifted: ses.lifted, SizeBytes: ses.size, Arrival: ses.arrival, Since: ses.since,
-			Protocol: ses.protocol, Held: ses.held(),
+			Protocol: ses.protocol, Held: ses.held(), Members: ses.members(),
 		})
 	})
 }
-
-// Grace keeps newcomers without a ticket from taking slots until that time: after a restart those who held places come first
-// (their tickets prove them). Everybody keeps and gets places meanwhile.
-func (s *Scheduler) Grace(until time.Duration) { s.graceUntil = until }
 
 // Shuffle gives newcomers of the class that come within length from now an arrival drawn evenly from that time, by seed and key:
 // at the opening of a window the fastest network does not decide. A later call for the class replaces it.

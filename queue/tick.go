@@ -33,7 +33,10 @@ func (s *Scheduler) Tick(now time.Duration) {
 	} else {
 		s.unclaimed, s.inGrace = 0, 0
 	}
-	if now < s.graceUntil {
+	if s.ticked < s.gatherUntil {
+		s.unclaimed, s.inGrace = 0, 0 // nobody could start since the last tick
+	}
+	if s.ticked = now; now < s.graceUntil {
 		s.inGrace = s.unclaimed
 	}
 	s.startsTick = s.counts.Started
@@ -51,8 +54,7 @@ const (
 func (s *Scheduler) expireActive(now time.Duration) {
 	for i := len(s.active) - 1; i >= 0; i-- {
 		if ses := s.active[i]; ses.stay.running == 0 && ses.stay.idleAt <= now {
-			s.freeSlot(now, ses, ReasonIdle)
-			s.remember(now, ses)
+			s.rest(now, ses)
 		}
 	}
 }
@@ -94,13 +96,18 @@ func (s *Scheduler) Configure(now time.Duration, policy Policy) error {
 	for ses := s.waiting.head; ses != nil; {
 		next := ses.link.next
 		switch {
-		case !policy.session(ses.size):
+		case !policy.session(ses.decidedBy()):
 			s.stopWaiting(now, ses, ReasonPolicy)
 		case relift:
 			s.lift(now, ses)
 			s.plan(ses)
 		}
 		ses = next
+	}
+	if old.IdleFor != policy.IdleFor {
+		for ses := s.paused.head; ses != nil; ses = ses.link.next {
+			s.due.set(now, ses, s.dueOf(ses))
+		}
 	}
 	for _, ses := range s.active {
 		s.keepYielding(ses)
@@ -135,12 +142,12 @@ func (s *Scheduler) Drain(now time.Duration) {
 func (s *Scheduler) FreeSlot() bool { return s.FreeSlots() > 0 }
 
 // FreeSlots returns how many new sessions of any class could start now without waiting: the free slots outside the reserve,
-// none while anybody waits. Under Shared nothing ever waits here, so the answer is math.MaxInt. O(1).
+// none while anybody waits, nor while Grace gathers those who come back. Under Shared nothing ever waits here, so the answer is math.MaxInt. O(1).
 func (s *Scheduler) FreeSlots() int {
 	if s.policy.Strategy == Shared {
 		return math.MaxInt
 	}
-	if s.waiting.count > 0 || s.draining {
+	if s.waiting.count > 0 || s.draining || s.gathering() {
 		return 0
 	}
 	_, common := s.free()

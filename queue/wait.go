@@ -8,7 +8,7 @@ import (
 
 // join starts a wait: the session takes its place by its arrival.
 func (s *Scheduler) join(now time.Duration, ses *session) {
-	ses.state, ses.since, ses.noShowAt = waiting, now, 0
+	ses.state, ses.since, ses.noShowAt, ses.told = waiting, now, 0, false
 	ses.sample = promise{}
 	ses.principal.live++
 	s.byClass[waiting][ses.class]++
@@ -38,7 +38,7 @@ func (s *Scheduler) leaveWait(now time.Duration, ses *session) {
 func (s *Scheduler) dueOf(ses *session) time.Duration {
 	switch ses.state {
 	case paused:
-		return ses.since + PauseMemory
+		return ses.since + s.memory(ses)
 	case waiting:
 		at := never
 		if ses.held() == 0 {
@@ -72,6 +72,9 @@ func (s *Scheduler) admit(now time.Duration, ses *session) {
 		ses.stay = &stay{start: -1}
 	}
 	st := ses.stay
+	if st.bundle != nil {
+		st.bundle.begin()
+	}
 	st.charged = ses.principal.lane(ses.lifted)
 	st.wait = now - ses.since
 	s.leaveWait(now, ses)
@@ -89,7 +92,7 @@ func (s *Scheduler) admit(now time.Duration, ses *session) {
 
 // dispatch gives free slots to present sessions, the first in the order first.
 func (s *Scheduler) dispatch(now time.Duration) {
-	for len(s.present) > 0 && !s.draining {
+	for len(s.present) > 0 && !s.draining && !s.gathering() {
 		all, common := s.free()
 		if all == 0 {
 			return

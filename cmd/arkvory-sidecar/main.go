@@ -14,6 +14,7 @@ import (
 	"net/url"
 	"os"
 	"os/signal"
+	"runtime/debug"
 	"strings"
 	"syscall"
 	"time"
@@ -119,9 +120,16 @@ func newLogger(cfg config.Config, w io.Writer) zerolog.Logger {
 	return zerolog.New(w).Level(level).With().Timestamp().Logger()
 }
 
+// collectAt is the growth of the heap, in percent, at which it is collected unless GOGC says another: what is allocated in a second is little beside what
+// many waiting clients keep, so that more collections cost less than room for garbage.
+const collectAt = 50
+
 // serve runs until a stop signal has been carried out.
 func serve(cfg config.Config, log zerolog.Logger) error {
 	start := time.Now()
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(collectAt)
+	}
 	if cfg.Upstream == nil {
 		origin, err := demo.Start()
 		if err != nil {
@@ -138,6 +146,9 @@ func serve(cfg config.Config, log zerolog.Logger) error {
 		return err
 	}
 	set.Version = version
+	if err := openTickets(cfg, &set, log); err != nil {
+		return err
+	}
 	decisions, closeDecisions, err := openDecisions(cfg.DecisionLog)
 	if err != nil {
 		return err

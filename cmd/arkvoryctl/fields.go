@@ -72,9 +72,14 @@ func share(example string, to func(*plan) *float64) field {
 func (p *plan) set(shown, name, value string) error {
 	f := fields[name]
 	if err := f.set(p, strings.TrimSpace(value)); err != nil {
-		return fmt.Errorf("cannot use %s %q: must be %s, for example %s", shown, clip(value), f.rule, f.example)
+		return faulty(shown, value, f.rule, f.example)
 	}
 	return nil
+}
+
+// faulty is the complaint about a value: what it was given for, the rule and an example.
+func faulty(shown, value, rule, example string) error {
+	return fmt.Errorf("cannot use %s %q: must be %s, for example %s", shown, clip(value), rule, example)
 }
 
 func clip(text string) string {

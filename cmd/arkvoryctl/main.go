@@ -1,24 +1,22 @@
-// Command arkvoryctl is the operator's tool. Its one command so far simulates a fleet over the scheduler that the sidecar runs:
+// Command arkvoryctl is the operator's and the user's tool:
 //
+//	arkvoryctl download https://store.example/release.tar
 //	arkvoryctl simulate --clients 1000 --size 4GB..20GB --link 1Gbit --slots 16
+//	arkvoryctl completion bash
 //
-// Exit codes: 0 done, 1 the work failed, 2 the input is wrong.
+// download fetches one file through the queue of a sidecar (or from any server) and shows its place and progress: the work is done by
+// queue/client, here are the flags, the words, the screen and the exit codes. simulate plays fleets over the scheduler of the
+// sidecar. The exit codes are in the table of outcomes; help and README are made of it.
 package main
 
 import (
-	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
+	"strings"
 
 	"github.com/alecthomas/kong"
-)
-
-// Exit codes.
-const (
-	exitDone  = 0
-	exitWork  = 1
-	exitInput = 2
 )
 
 // version is set by the linker.
@@ -26,8 +24,10 @@ var version = "dev"
 
 // cli is the command line.
 type cli struct {
-	Version  kong.VersionFlag `help:"Print the version and stop."`
-	Simulate simulate         `cmd:"" help:"Simulate a fleet of downloads and compare strategies side by side."`
+	Version    kong.VersionFlag `help:"Print the version and stop."`
+	Download   download         `cmd:"" help:"Download a file: wait in the queue as long as it takes, go on where an earlier run ended, check what came."`
+	Simulate   simulate         `cmd:"" help:"Simulate a fleet of downloads and compare strategies side by side."`
+	Completion completion       `cmd:"" help:"Print the script that completes command lines in your shell."`
 }
 
 // inputError is the caller's fault: exit code 2.
@@ -35,13 +35,26 @@ type inputError struct{ error }
 
 func (e inputError) Unwrap() error { return e.error }
 
+// streams are where a command writes: what it was asked for, and what it has to say.
+type streams struct{ out, complaints io.Writer }
+
 func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
 
 // helpShown stops the parser after it printed the help.
 type helpShown int
 
+// newParser makes the parser of the command line.
+func newParser(line *cli, to streams) (*kong.Kong, error) {
+	vars := meanings()
+	maps.Copy(vars, downloadMeanings())
+	vars["version"] = "arkvoryctl " + version
+	return kong.New(line, kong.Name("arkvoryctl"), kong.Description("The tool for the Arkvory sidecar: download through its queue, simulate before you switch."),
+		kong.Writers(to.out, to.complaints), kong.Exit(func(code int) { panic(helpShown(code)) }),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true, NoExpandSubcommands: true}), kong.BindTo(to.out, (*io.Writer)(nil)), kong.Bind(to), vars)
+}
+
 // run is main without the process: it returns the exit code.
-func run(args []string, out, complain io.Writer) (code int) {
+func run(args []string, out, complaints io.Writer) (code int) {
 	defer func() {
 		switch shown := recover().(type) {
 		case nil:
@@ -52,31 +65,23 @@ func run(args []string, out, complain io.Writer) (code int) {
 		}
 	}()
 	var line cli
-	parser, err := kong.New(&line, kong.Name("arkvoryctl"), kong.Description("The operator's tool for the Arkvory sidecar."),
-		kong.Writers(out, complain), kong.Exit(func(code int) { panic(helpShown(code)) }),
-		kong.ConfigureHelp(kong.HelpOptions{Compact: true}), kong.BindTo(out, (*io.Writer)(nil)), meanings(), kong.Vars{"version": "arkvoryctl " + version})
+	parser, err := newParser(&line, streams{out, complaints})
 	if err != nil {
-		fmt.Fprintln(complain, "arkvoryctl:", err)
+		complain(complaints, err)
 		return exitWork
+	}
+	if suggest(parser) {
+		return exitDone
 	}
 	if len(args) == 0 {
 		args = []string{"--help"}
 	}
 	context, err := parser.Parse(args)
 	if err != nil {
-		fmt.Fprintf(complain, "arkvoryctl: %v; see arkvoryctl --help\n", err)
+		fmt.Fprintf(complaints, "arkvoryctl: %s; see arkvoryctl --help\n", strings.TrimSpace(secretsOfArguments(args).hide(err.Error())))
 		return exitInput
 	}
-	err = context.Run()
-	var input inputError
-	switch {
-	case err == nil:
-		return exitDone
-	case errors.As(err, &input):
-		fmt.Fprintf(complain, "arkvoryctl: %v\n", err)
-		return exitInput
-	default:
-		fmt.Fprintf(complain, "arkvoryctl: %v\n", err)
-		return exitWork
-	}
+	err = context.Run(parser)
+	complain(complaints, err)
+	return exitCode(err)
 }

@@ -15,7 +15,14 @@ import (
 	"go.uber.org/goleak"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
+		if builtIn != "" {
+			_ = os.RemoveAll(builtIn)
+		}
+		os.Exit(code)
+	}))
+}
 
 // small is a fleet that is simulated in a moment.
 var small = []string{"simulate", "--clients", "40", "--size", "50MB..400MB", "--slots", "4", "--burst", "2s"}

@@ -24,7 +24,7 @@ type simulate struct {
 	ClientRate string `placeholder:"RATE" help:"${client_rate}"`
 	Slots      string `placeholder:"N" help:"${slots}"`
 	Elastic    string `placeholder:"N" help:"${elastic}"`
-	Strategy   string `placeholder:"NAMES" help:"${strategy}"`
+	Strategy   string `placeholder:"NAMES" predictor:"strategies" help:"${strategy}"`
 	Burst      string `placeholder:"DURATION" help:"${burst}"`
 	Ramp       string `placeholder:"DURATION" help:"${ramp}"`
 	Poisson    string `placeholder:"N/h|LOAD" help:"${poisson}"`

@@ -115,7 +115,26 @@ type Sessions struct {
 	Cancelled         uint64          `json:"cancelled"`
 	Yielded           uint64          `json:"yielded"`
 	Promises          Promises        `json:"promises"`
+	Drips             Drips           `json:"drips"`
+	Tickets           Tickets         `json:"tickets"`
 	Settings          SessionSettings `json:"settings"`
+}
+
+// Drips are the plain clients that are fed a few bytes of their object while they wait: Active now, at most Limit by settings and band, each with BytesPerSecond; Started
+// and Cut are totals, StoreBytes the memory of the shared pieces.
+type Drips struct {
+	Active         int     `json:"active"`
+	Limit          int     `json:"limit"`
+	BytesPerSecond float64 `json:"bytesPerSecond"`
+	StoreBytes     int     `json:"storeBytes"`
+	Started        uint64  `json:"started"`
+	Cut            uint64  `json:"cut"`
+}
+
+// Tickets tell where the key of the queue tickets comes from: variable, state-dir, random, or "" for none. Gathered: the grace after a restart was begun.
+type Tickets struct {
+	KeySource string `json:"keySource"`
+	Gathered  bool   `json:"gathered"`
 }
 
 // Promises say how good the promised starts were. Of every session that got its slot one answer is judged: Within, its start came within a

@@ -31,6 +31,7 @@ const (
 	GoneLeft          // the client closed its connection
 	GoneStalled       // no byte moved for StallTimeout
 	GoneStopped       // the process ends
+	GoneCut           // Cut: the answer cannot be brought to its end
 )
 
 // Conn is one client connection. Its exported methods are for the handler of the request in Req; Gone may be waited on anywhere.
@@ -145,6 +146,9 @@ func (c *Conn) Hasten(d time.Duration) {
 		c.limit.CompareAndSwap(l, min(l, c.Now()+int64(d+Tick)))
 	}
 }
+
+// Cut ends the exchange from outside because its answer cannot be brought to its end: as if the client had left, with Why GoneCut. Safe from any goroutine.
+func (c *Conn) Cut() { c.depart(GoneCut) }
 
 // Answered takes the limit of Await away; the rest of it goes on to bound an upload that runs on, until UploadOver.
 func (c *Conn) Answered() { c.uploadEnd.Store(c.limit.Swap(0)) }

@@ -57,6 +57,13 @@ const (
 	nameStartError        = "arkvory_download_start_error_seconds"
 	namePromises          = "arkvory_download_promises_total"
 	namePromisesWithin    = "arkvory_download_promises_within_total"
+	nameTickets           = "arkvory_queue_tickets_total"
+	nameDrips             = "arkvory_download_drips"
+	nameDripStarted       = "arkvory_download_drips_started_total"
+	nameDripCut           = "arkvory_download_drips_cut_total"
+	nameDripBytes         = "arkvory_download_drip_bytes_total"
+	nameDripPieces        = "arkvory_download_drip_pieces_total"
+	namePages             = "arkvory_waiting_pages_total"
 	namePromisesHeld      = "arkvory_download_promises_held_total"
 	nameAdmissionActive   = "arkvory_admission_active"
 	nameAdmissionWaiting  = "arkvory_admission_waiting"
@@ -108,6 +115,14 @@ var catalog = []family{
 	{namePromises, counter, "Answers with a promised start that were judged: of every session that got its slot one answer, drawn from all it got.", nil},
 	{namePromisesWithin, counter, "Those whose start came within a tenth of the promised wait, or within a minute.", nil},
 	{namePromisesHeld, counter, "Those whose start came no later than the told latest start (nine of ten should).", nil},
+
+	{nameTickets, counter, "Queue tickets that clients returned, by what became of them; all but accepted ones are ignored.", by("outcome", ticketNames)},
+	{nameDrips, gauge, "Plain clients that are fed a few bytes of their object while they wait.", nil},
+	{nameDripStarted, counter, "Responses that began so.", nil},
+	{nameDripCut, counter, "Those cut because the object changed, the origin refused it, or the client took no more.", nil},
+	{nameDripBytes, counter, "Bytes fed so.", nil},
+	{nameDripPieces, counter, "Pieces of objects for that, by where they came from.", by("source", pieceNames)},
+	{namePages, counter, "Waiting pages given to browsers.", nil},
 
 	{nameAdmissionActive, gauge, "Transfers admitted per request and running.", by("direction", directionNames)},
 	{nameAdmissionWaiting, gauge, "Transfers waiting for a place.", by("direction", directionNames)},

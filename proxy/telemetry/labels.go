@@ -1,5 +1,7 @@
 package telemetry
 
+import "github.com/arkvory/sidecar/ticket"
+
 // Direction is the way of the payload as the client sees it.
 type Direction uint8
 
@@ -110,6 +112,14 @@ var (
 	connectionNames   = []string{"idle", "busy"}
 	sideNames         = []string{"early", "late"}
 	fileNames         = []string{"principals", "clients"}
+	pieceNames        = []string{"origin", "store", "failed"}
+	ticketNames       = func() []string {
+		names := make([]string, ticket.Outcomes)
+		for i := range names {
+			names[i] = ticket.Outcome(i).String()
+		}
+		return names
+	}()
 	// statusNames are the statuses that the proxy itself answers with; any other is "other".
 	statusNames = []string{"400", "401", "403", "404", "405", "408", "411", "413", "414", "416", "417", "421", "429", "431",
 		"499", "500", "501", "502", "503", "504", "505", "other"}

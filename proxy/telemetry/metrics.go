@@ -11,6 +11,8 @@ import (
 	"sync"
 
 	"github.com/VictoriaMetrics/metrics"
+
+	"github.com/arkvory/sidecar/ticket"
 )
 
 // Metrics are the counters of one proxy and the page that shows them. All methods and all fields are safe for concurrent use; the
@@ -20,6 +22,8 @@ type Metrics struct {
 	ConnectionsAccepted, ConnectionsRefused *metrics.Counter
 	// Panics counts contained defects.
 	Panics *metrics.Counter
+	// WaitingPages counts the pages given to browsers that wait.
+	WaitingPages *metrics.Counter
 	// UpstreamRetries counts exchanges repeated because of a stale connection, UpstreamReused those begun on a kept-alive one.
 	UpstreamRetries, UpstreamReused *metrics.Counter
 	// DownloadWait takes the wait of a session from arrival to slot, in seconds.
@@ -36,6 +40,7 @@ type Metrics struct {
 	discarded      [discardCount]*metrics.Counter
 	described      [describeCount]*metrics.Counter
 	events         [sessionEventCount]*metrics.Counter
+	tickets        [ticket.Outcomes]*metrics.Counter
 	early, late    *metrics.PrometheusHistogram
 
 	set       *metrics.Set
@@ -77,6 +82,8 @@ func (m *Metrics) registerCounters() {
 	copy(m.discarded[:], m.counters(nameDiscarded))
 	copy(m.described[:], m.counters(nameDescribe))
 	copy(m.events[:], m.counters(nameEvents))
+	copy(m.tickets[:], m.counters(nameTickets))
+	m.WaitingPages = one(namePages)
 	dials := m.counters(nameDials)
 	m.dialOK, m.dialError = dials[0], dials[1]
 
@@ -91,6 +98,13 @@ func (m *Metrics) registerGauges() {
 	one(nameRequestsInFlight, func() float64 { return float64(m.page.requests) })
 	one(nameOpen, func() float64 { return float64(m.page.connections) })
 	one(nameHeld, func() float64 { return float64(m.page.held) })
+	one(nameDrips, func() float64 { return float64(m.page.drips.Running) })
+	one(nameDripStarted, func() float64 { return float64(m.page.drips.Started) })
+	one(nameDripCut, func() float64 { return float64(m.page.drips.Cut) })
+	one(nameDripBytes, func() float64 { return float64(m.page.drips.Bytes) })
+	for i, source := range pieceNames {
+		one(series(nameDripPieces, "source", source), func() float64 { return float64(m.page.drips.Pieces[i]) })
+	}
 	one(nameSlots, func() float64 { return float64(m.page.sessions.Slots) })
 	one(nameElastic, func() float64 { return float64(m.page.sessions.Elastic) })
 	one(namePromises, func() float64 { return float64(m.page.sessions.PromisesJudged) })
@@ -209,6 +223,13 @@ func (m *Metrics) Discarded(d Discard) {
 func (m *Metrics) Described(d Describe) {
 	if d < describeCount {
 		m.described[d].Inc()
+	}
+}
+
+// Ticket counts a ticket that a client returned.
+func (m *Metrics) Ticket(o ticket.Outcome) {
+	if int(o) < ticket.Outcomes {
+		m.tickets[o].Inc()
 	}
 }
 

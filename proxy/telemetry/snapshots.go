@@ -11,6 +11,8 @@ type Snapshots struct {
 	HeldRequests func() int
 	// Sessions describes the download queue.
 	Sessions func() Sessions
+	// Drips describes the plain clients that are fed while they wait.
+	Drips func() Drips
 	// Admission describes the per-request admission of one direction.
 	Admission func(Direction) Admission
 	// Bandwidth describes the token bucket of one direction.
@@ -37,6 +39,14 @@ type Sessions struct {
 	TickSeconds float64
 }
 
+// Drips is the state of the clients that are fed while they wait; all but Running are totals of the process. Pieces are in the order of their label: fetched
+// from the origin, found in the store, failed.
+type Drips struct {
+	Running             int
+	Started, Cut, Bytes uint64
+	Pieces              [3]uint64
+}
+
 // Admission is the state of one direction's per-request admission; the totals are of the process.
 type Admission struct {
 	Active, Waiting, Capacity     int
@@ -57,6 +67,7 @@ type Bandwidth struct {
 type page struct {
 	requests, connections, held int
 	sessions                    Sessions
+	drips                       Drips
 	admission                   [directionCount]Admission
 	bandwidth                   [directionCount]Bandwidth
 	idle, busy                  int
@@ -70,6 +81,9 @@ func (s *Snapshots) take() page {
 	p.held = call(s.HeldRequests)
 	if s.Sessions != nil {
 		p.sessions = s.Sessions()
+	}
+	if s.Drips != nil {
+		p.drips = s.Drips()
 	}
 	for d := range directionCount {
 		if s.Admission != nil {

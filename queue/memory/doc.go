@@ -39,6 +39,8 @@
 // What the panicking call would have given to its caller, a grant or a place among the held, is taken back: nobody would end it. The same holds for a panic of
 // the observer, behind which the core is whole. The call is not in the decision log.
 //
+// Of a bundle the fresh core knows the objects whose responses run; the others add up when they are asked for again.
+//
 // Lost are the waiting and remembered sessions of clients that are not here (they join again when they come back, at the arrival of
 // their ticket if they have one), the slots of sessions between two responses (the next range asks for one again), coverage (completion
 // waits for the idle pause), the measured rate (estimates begin anew) and credit between classes. When feeding panics as well, the fresh core

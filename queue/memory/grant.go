@@ -17,12 +17,13 @@ type Grant struct {
 
 	// Under the queue's lock.
 	protocol   bool
+	bundle     bool
 	response   *queue.Response // nil when the core in force does not know it
 	number     uint64          // in the recorder's log
 	prev, next *Grant
 	key        queue.Key // this and the rest for a fresh core, see askAgain
 	size       int64
-	first      int64 // offset of the range asked; -1 = a tail read
+	first      int64 // offset of the range asked; -1 = a tail read. Of a bundle: the member
 	arrival    time.Duration
 }
 
@@ -97,10 +98,14 @@ func (q *Queue) openLocked(r *queue.Response, number uint64, a *queue.Ask, v *qu
 	g := &Grant{
 		queue: q, class: v.Class, protocol: a.Protocol, response: r, number: number, key: a.Key, size: a.SizeBytes, arrival: v.Arrival,
 	}
-	switch a.Range.Kind {
-	case queue.RangeOpen, queue.RangeBounded:
+	if g.bundle = a.Bundle && !a.Protocol; g.bundle {
+		g.first = int64(a.Member)
+	}
+	switch {
+	case g.bundle:
+	case a.Range.Kind == queue.RangeOpen, a.Range.Kind == queue.RangeBounded:
 		g.first = a.Range.First
-	case queue.RangeSuffix:
+	case a.Range.Kind == queue.RangeSuffix:
 		g.first = -1
 	}
 	q.grants.push(g)
@@ -108,11 +113,16 @@ func (q *Queue) openLocked(r *queue.Response, number uint64, a *queue.Ask, v *qu
 }
 
 // askAgain is the request that a fresh core admits the grant for: its session, and its range as far as the session's start depends on it. The
-// validator comes with the next request.
+// validator comes with the next request. A bundle is made anew of the objects whose responses run.
 func (g *Grant) askAgain() queue.Ask {
-	a := queue.Ask{Key: g.key, Class: g.class, Protocol: g.protocol, SizeBytes: g.size, Range: queue.OpenFrom(g.first), Ticketed: true, Arrival: g.arrival}
-	if g.first < 0 {
+	a := queue.Ask{Key: g.key, Class: g.class, Protocol: g.protocol, SizeBytes: g.size, Ticketed: true, Arrival: g.arrival}
+	switch {
+	case g.bundle:
+		a.Bundle, a.Member = true, uint64(g.first)
+	case g.first < 0:
 		a.Range = queue.Suffix(1)
+	default:
+		a.Range = queue.OpenFrom(g.first)
 	}
 	return a
 }

@@ -46,22 +46,22 @@ type Queue struct {
 	free   atomic.Int64
 	policy atomic.Pointer[queue.Policy]
 
-	mu           sync.Mutex
-	now          time.Duration  // the latest that the core was told
-	holdLimit    int            // 0 once closed
-	heldBy       map[string]int // held requests by principal, none at zero: at most as many entries as waiters
-	core         *queue.Scheduler
-	draining     bool
-	grace        time.Duration
-	base         totals // what to add to the core's: those of cores before it
-	told         totals // the sum at the last Snapshot
-	grants       grantList
-	waiters      []*waiter   // held, in no order
-	ended        []queue.End // taken from the core and not reported yet
-	whole        bool        // the operation under the lock is complete: see end
-	given        *Grant      // what that operation gives to its caller
-	held         *waiter     // the request that its caller holds or takes back
-	tickDuration time.Duration
+	mu            sync.Mutex
+	now           time.Duration  // the latest that the core was told
+	holdLimit     int            // 0 once closed
+	heldBy        map[string]int // held requests by principal, none at zero: at most as many entries as waiters
+	core          *queue.Scheduler
+	draining      bool
+	gather, grace time.Duration
+	base          totals // what to add to the core's: those of cores before it
+	told          totals // the sum at the last Snapshot
+	grants        grantList
+	waiters       []*waiter   // held, in no order
+	ended         []queue.End // taken from the core and not reported yet
+	whole         bool        // the operation under the lock is complete: see end
+	given         *Grant      // what that operation gives to its caller
+	held          *waiter     // the request that its caller holds or takes back
+	tickDuration  time.Duration
 }
 
 // New returns a queue that decides by policy, or the policy's faults. Nothing runs until Run or Tick is called.
@@ -125,7 +125,7 @@ func (q *Queue) Admit(a queue.Ask) (g *Grant, verdict queue.Verdict) {
 //   - a defect of the core lost its place (LimitReached, see the package documentation).
 //
 // wait is observed at ticks. A nil gone never closes. Verdict.Held is false when the request was not held: wait is not
-// positive, or HoldLimit requests, or HoldPerPrincipal of this principal, are held already.
+// positive, the request peeks, or HoldLimit requests, or HoldPerPrincipal of this principal, are held already.
 func (q *Queue) Hold(a queue.Ask, wait time.Duration, gone <-chan struct{}) (g *Grant, verdict queue.Verdict) {
 	var w *waiter
 	if g, w, verdict = q.hold(&a, wait); w == nil {
@@ -214,13 +214,14 @@ func (q *Queue) Configure(policy queue.Policy) (err error) {
 	return err
 }
 
-// Grace keeps sessions without a ticket from taking slots until that time of the queue's clock. See queue.Scheduler.Grace.
-func (q *Queue) Grace(until time.Duration) {
+// Grace keeps all sessions from taking slots until gather, and those without a ticket until until, both times of the queue's clock. See
+// queue.Scheduler.Grace.
+func (q *Queue) Grace(gather, until time.Duration) {
 	q.locked(func(now time.Duration) {
-		q.grace = until
-		q.core.Grace(until)
+		q.gather, q.grace = gather, max(gather, until)
+		q.core.Grace(gather, until)
 		if q.recorder != nil {
-			q.recorder.Grace(now, until)
+			q.recorder.Grace(now, gather, until)
 		}
 	})
 }

@@ -58,6 +58,12 @@ func (q *Queue) feedLocked(refill bool) (fed bool) {
 			q.refillGrantLocked(g)
 		}
 	}
+	if q.grace > q.now { // behind the grants, which have their slots, and before those that wait for one
+		core.Grace(q.gather, q.grace)
+		if q.recorder != nil {
+			q.recorder.Grace(q.now, q.gather, q.grace)
+		}
+	}
 	if q.draining {
 		q.drainLocked(q.now)
 		q.settleLocked()
@@ -72,12 +78,6 @@ func (q *Queue) feedLocked(refill bool) (fed bool) {
 			q.refillWaiterLocked(w)
 		} else {
 			q.answerLocked(w, nil, queue.Verdict{Outcome: queue.LimitReached, Class: w.ask.Class, Held: true, CheckIn: lostCheck})
-		}
-	}
-	if q.grace > q.now {
-		core.Grace(q.grace)
-		if q.recorder != nil {
-			q.recorder.Grace(q.now, q.grace)
 		}
 	}
 	q.settleLocked()

@@ -101,7 +101,7 @@ func TestQ19_APanicUnderTheLockLosesNothing(t *testing.T) {
 		"hold":                  {1, func(c *crew) { c.Hold(ask("s", "1"), time.Hour, nil) }},
 		"leave":                 {1, func(c *crew) { c.Leave(queue.Key{}) }},
 		"configure":             {1, func(c *crew) { _ = c.Configure(c.Policy()) }},
-		"grace":                 {1, func(c *crew) { c.Grace(0) }},
+		"grace":                 {1, func(c *crew) { c.Grace(0, 0) }},
 		"snapshot":              {1, func(c *crew) { c.Snapshot() }},
 		"tick before it begins": {1, func(c *crew) { c.Tick(0) }},
 		"tick before the core":  {2, func(c *crew) { c.Tick(0) }},
@@ -194,7 +194,7 @@ func TestQ19_APanicAtTheEndOfAResponseFreesItsSlot(t *testing.T) {
 func TestQ19_AFreshCoreKeepsArrivalsDrainAndGrace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCrew(t, nil)
-		c.Grace(c.Now() + time.Hour)
+		c.Grace(0, c.Now()+time.Hour)
 		c.breakCore()
 		if panics(func() { c.Snapshot() }) == nil {
 			t.Fatal("no panic: the test breaks nothing")

@@ -24,6 +24,8 @@ var cases = []suiteCase{
 	{"P6_AbandonFreesTheSlotAtOnce", 8, slots(1), abandonFreesTheSlot},
 	{"Q12_NoShow", 8, slots(1), noShow},
 	{"Q14_IdlePauseKeepsArrival", 8, slots(1), idlePauseKeepsArrival},
+	{"X5_ABundleHasOnePlace", 8, slots(1), bundleHasOnePlace},
+	{"V4_APeekTakesNothing", 8, slots(1), peekTakesNothing},
 	{"L1_Drain", 8, slots(1), drain},
 	{"Q19_EveryWayOutReturnsToZero", 8, slots(1), everyWayOut},
 	{"Q19_ConcurrentFleetCompletes", 64, slots(4), concurrentFleet},
@@ -277,6 +279,59 @@ func idlePauseKeepsArrival(t *testing.T, s Subject) {
 	if _, v := admit(t, s, queue.Queued, half); v.Position != 1 {
 		t.Fatalf("rejoined at position %d", v.Position)
 	}
+}
+
+// bundleHasOnePlace: layers of one client run together, later ones need no wait, and the slot is free a little after the last.
+func bundleHasOnePlace(t *testing.T, s Subject) {
+	layer := func(who string, member uint64) queue.Ask {
+		a := ask(who, "repository")
+		a.Bundle, a.Member = true, member
+		return a
+	}
+	first, _ := admit(t, s, queue.Admitted, layer("p", 1))
+	second, _ := admit(t, s, queue.Admitted, layer("p", 2))
+	one, two := hold(s, layer("q", 1), time.Minute, nil), hold(s, layer("q", 2), time.Minute, nil)
+	if snap := s.Queue.Snapshot(); snap.ActiveTotal() != 1 || snap.WaitingTotal() != 1 || snap.Held != 2 {
+		t.Fatalf("%d active, %d waiting, %d held", snap.ActiveTotal(), snap.WaitingTotal(), snap.Held)
+	}
+	first.Finish(0, size, true)
+	second.Finish(0, size, true)
+	third, v := admit(t, s, queue.Admitted, layer("p", 3))
+	if v.Started {
+		t.Fatal("a further layer started the session again")
+	}
+	third.Finish(0, size, true)
+	none(t, s, one)
+	s.Advance(queue.BundleHold + queue.TickEvery)
+	for _, held := range []<-chan answer{one, two} {
+		got(t, s, held, queue.Admitted).grant.Finish(0, size, true)
+	}
+	if ended := s.Ended(); len(ended) != 1 || ended[0].Reason != queue.ReasonCompleted {
+		t.Fatalf("ended %+v", ended)
+	}
+	s.Advance(queue.BundleHold + queue.TickEvery)
+	empty(t, s)
+}
+
+// peekTakesNothing: a peeking request learns its turn, holds nothing and is never held.
+func peekTakesNothing(t *testing.T, s Subject) {
+	page := ask("p", "1")
+	page.Peek = true
+	if _, v := admit(t, s, queue.Ready, page); v.CheckIn <= 0 {
+		t.Fatalf("%+v", v)
+	}
+	g, _ := admit(t, s, queue.Admitted, ask("q", "1"))
+	if a := got(t, s, hold(s, page, time.Minute, nil), queue.Queued); a.verdict.Held || a.verdict.Position != 1 {
+		t.Fatalf("%+v", a.verdict)
+	}
+	g.Finish(0, size, true)
+	if n := s.Queue.Snapshot().ActiveTotal(); n != 0 {
+		t.Fatalf("%d active: the slot went to a page", n)
+	}
+	admit(t, s, queue.Ready, page)
+	g, _ = admit(t, s, queue.Admitted, ask("p", "1"))
+	g.Finish(0, size, true)
+	empty(t, s)
 }
 
 func drain(t *testing.T, s Subject) {

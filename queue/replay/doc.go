@@ -22,12 +22,13 @@
 //	abandon   NOW RESPONSE
 //	tick      NOW = STATE
 //	drain     NOW
-//	grace     NOW UNTIL
+//	grace     NOW UNTIL GATHER                        GATHER is missing in older logs: 0
 //
 //	KEY       PRINCIPAL OBJECT CLIENT                 see below
-//	ASK       KEY CLASS PROTOCOL SIZE VALIDATOR RANGE TICKET
+//	ASK       KEY CLASS PROTOCOL SIZE VALIDATOR RANGE TICKET [peek] [bundle:MEMBER]
 //	          PROTOCOL 1 or 0; SIZE -1 = unknown; VALIDATOR "-" = none; RANGE none, multi, open:X, bounded:X:Y (both
-//	          inclusive), suffix:N; TICKET the arrival that a ticket proves, "-" = none
+//	          inclusive), suffix:N; TICKET the arrival that a ticket proves, "-" = none; "peek" of a request that only asks; MEMBER the hash of
+//	          the object in its bundle, in hex, as the caller gave it. Older logs have neither word
 //	VERDICT   OUTCOME CLASS POSITION WAITED CHECKIN ARRIVAL STARTS EARLIEST LATEST FLAGS RESPONSE
 //	          STARTS, EARLIEST, LATEST "-" without an estimate; CHECKIN "-" when the queue is full; FLAGS of h held,
 //	          y yielded, s started, "-" = none; RESPONSE the number of the admitted response, 0 = none

@@ -52,7 +52,8 @@ type Event struct {
 	First    int64
 	End      int64
 	Complete bool
-	Until    time.Duration
+	Until    time.Duration // of Grace
+	Gather   time.Duration // of Grace
 	State    State
 	Settled  []Settled
 	Ended    []queue.End

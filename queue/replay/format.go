@@ -14,6 +14,8 @@ const (
 	// hashBytes of a SHA-256 stand for a part of a key.
 	hashBytes = 8
 	none      = "-"
+	// What an ask of the first logs has not: words behind its last field, where a number or "=" would stand.
+	peekMark, bundleMark = "peek", "bundle:"
 
 	flagHeld, flagYielded, flagStarted = 'h', 'y', 's'
 )
@@ -79,7 +81,14 @@ func appendAsk(b []byte, a *queue.Ask) []byte {
 		b = appendHash(append(b, ' '), a.Validator)
 	}
 	b = appendRange(append(b, ' '), a.Range)
-	return optional(b, a.Ticketed, a.Arrival)
+	b = optional(b, a.Ticketed, a.Arrival)
+	if a.Peek {
+		b = word(b, peekMark)
+	}
+	if a.Bundle {
+		b = strconv.AppendUint(word(b, bundleMark), a.Member, 16)
+	}
+	return b
 }
 
 func appendRange(b []byte, r queue.RangeAsk) []byte {

@@ -145,7 +145,9 @@ func (f *fields) call(e *Event) {
 		f.equals()
 		e.State = f.state()
 	case OpGrace:
-		e.Until = f.duration("UNTIL")
+		if e.Until = f.duration("UNTIL"); f.rest != "" {
+			e.Gather = f.duration("GATHER")
+		}
 	case OpDrain:
 	}
 }
@@ -236,6 +238,13 @@ func (f *fields) optional(what string) (time.Duration, bool) {
 	return time.Duration(f.parse(what, s)), f.err == nil
 }
 
+// marker takes a word that need not be there, and reports whether it was.
+func (f *fields) marker(s string) bool {
+	rest, there := strings.CutPrefix(f.rest, s+" ")
+	f.rest = rest
+	return there
+}
+
 // lookup reads the name of one of the values 0..limit-1.
 func lookup[T interface {
 	~uint8
@@ -292,6 +301,15 @@ func (f *fields) ask() (a queue.Ask) {
 	}
 	a.Range = f.rangeAsk()
 	a.Arrival, a.Ticketed = f.optional("TICKET")
+	a.Peek = f.marker(peekMark)
+	if a.Bundle = strings.HasPrefix(f.rest, bundleMark); a.Bundle {
+		s := f.next("BUNDLE")
+		member, err := strconv.ParseUint(strings.TrimPrefix(s, bundleMark), 16, 64)
+		if err != nil {
+			f.fail("BUNDLE", s)
+		}
+		a.Member = member
+	}
 	return a
 }
 
@@ -316,7 +334,7 @@ func (f *fields) rangeAsk() (r queue.RangeAsk) {
 }
 
 func (f *fields) verdict(v *queue.Verdict) (response uint64) {
-	v.Outcome, v.Class = lookup(f, "OUTCOME", queue.Gone+1), f.class()
+	v.Outcome, v.Class = lookup(f, "OUTCOME", queue.Ready+1), f.class()
 	v.Position, v.Waited = f.count("POSITION"), f.duration("WAITED")
 	v.CheckIn, _ = f.optional("CHECKIN")
 	v.Arrival = f.duration("ARRIVAL")

@@ -271,10 +271,10 @@ func (r *Recorder) Tick(now time.Duration, state State) {
 // Drain notes the drain.
 func (r *Recorder) Drain(now time.Duration) { r.call(OpDrain, now) }
 
-// Grace notes until when sessions without a ticket take no slot.
-func (r *Recorder) Grace(now, until time.Duration) {
+// Grace notes until when nobody, and until when sessions without a ticket take no slot.
+func (r *Recorder) Grace(now, gather, until time.Duration) {
 	if r.call(OpGrace, now) {
-		r.line = number(r.line, until)
+		r.line = number(number(r.line, until), gather)
 	}
 }
 

@@ -101,7 +101,7 @@ func (p *player) step(e *Event) (got played, err error) {
 	case OpDrain:
 		p.core.Drain(e.Now)
 	case OpGrace:
-		p.core.Grace(e.Until)
+		p.core.Grace(e.Gather, e.Until)
 	}
 	return got, err
 }

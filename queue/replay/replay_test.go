@@ -56,6 +56,10 @@ func fleet(t *testing.T, seed uint64, events int) []byte {
 		case 3:
 			a.Range = queue.RangeAsk{Kind: queue.RangeMulti}
 		}
+		if object == 5 || object == 4 && random.IntN(9) == 0 {
+			a.Bundle, a.Member = true, random.Uint64N(5)<<60
+		}
+		a.Peek = random.IntN(12) == 0
 		if random.IntN(20) == 0 {
 			a.Ticketed, a.Arrival = true, now-time.Duration(random.IntN(60))*time.Second
 		}
@@ -90,7 +94,7 @@ func fleet(t *testing.T, seed uint64, events int) []byte {
 				t.Fatal(err)
 			}
 		case n == 98:
-			q.Grace(now + 3*time.Second)
+			q.Grace(now+time.Second, now+3*time.Second)
 		}
 	}
 	q.Drain()
@@ -107,7 +111,7 @@ func fleet(t *testing.T, seed uint64, events int) []byte {
 // TestQ3_HistoriesReplayWithoutDifference: what the log holds is all that the core decides by.
 func TestQ3_HistoriesReplayWithoutDifference(t *testing.T) {
 	started, yielded := 0, 0
-	for seed := range uint64(8) {
+	for seed := range uint64(12) {
 		log := fleet(t, seed, 3000)
 		report, err := replay.Replay(bytes.NewReader(log))
 		if err != nil || report.Differences != 0 || report.Events < 1000 || report.Decisions < 1000 || report.Cores != 1 {
@@ -178,6 +182,13 @@ func TestQ3_TheFormatIsTheDocumentedOne(t *testing.T) {
 	now = 2 * time.Second
 	q.Tick(now)
 	g.Finish(0, 20*mib, true)
+	c := a
+	c.Key.Client, c.Protocol, c.Bundle, c.Member, c.Validator = "p", false, true, 0xfeed, ""
+	q.Grace(now+time.Second, now+2*time.Second)
+	q.Admit(c)
+	now = 5 * time.Second
+	c.Peek = true
+	q.Admit(c)
 	q.Close()
 	const p0, o0, c0, d0 = "148de9c5a7a44d19", "65c74c15a686187b", "2e7d2c03a9507ae2", "18ac3e7343f01689"
 	const v0 = "4c94485e0c21ae6c"
@@ -189,7 +200,10 @@ func TestQ3_TheFormatIsTheDocumentedOne(t *testing.T) {
 		"progress 2000000000 1 5",
 		"tick 2000000000 = 0,1,0,0 0,1,0,0 0 0 1 0",
 		"finish 2000000000 1 0 20971520 1 | ended release completed 1 0 -1 2000000000 5",
-		"drain 2000000000 | ended release drained 0 1000000000",
+		"grace 2000000000 4000000000 3000000000",
+		"ask 2000000000 " + p0 + " " + o0 + " " + p0 + " release 0 20971520 - none - bundle:feed = queued release 2 0",
+		"ask 5000000000 " + p0 + " " + o0 + " " + p0 + " release 0 20971520 - none - peek bundle:feed = ready release 0 3000000000 1000000000 2000000000 - - - - 0",
+		"drain 5000000000 | ended release drained 0 4000000000",
 	}, "\n") + "\n"
 	got := strings.SplitAfter(log.String(), "\n")
 	for i, line := range strings.SplitAfter(want, "\n") {
@@ -199,6 +213,18 @@ func TestQ3_TheFormatIsTheDocumentedOne(t *testing.T) {
 	}
 	if replay.Hash("p") != p0 {
 		t.Errorf("the hash of p is %s", replay.Hash("p"))
+	}
+}
+
+// TestQ3_AnOlderLogIsReadAsBefore: what it has no words for did not exist.
+func TestQ3_AnOlderLogIsReadAsBefore(t *testing.T) {
+	key := strings.TrimSuffix(strings.Repeat("0123456789abcdef ", 3), " ")
+	log := "arkvory-decisions 1\npolicy 0 ordered 1 0 1 8,4,2,1 0 30000000000 0 4 65536 4096 1 1 0\ngrace 0 5000000000\n" +
+		"ask 1 " + key + " bulk 0 5 - none -9 = admitted bulk 0 0 0 -9 - - - s 1\n" +
+		"hold 2 " + key + " bulk 0 5 - none - 0 = admitted bulk 0 0 0 -9 - - - - 2\n"
+	report, err := replay.Replay(strings.NewReader(log))
+	if err != nil || report.Differences != 0 || report.Events != 4 {
+		t.Errorf("%+v, %v", report, err)
 	}
 }
 
@@ -232,6 +258,9 @@ func TestQ3_ADamagedLogNamesItsLine(t *testing.T) {
 		"no verdict":           {start + "ask 0 " + key + " bulk 1 5 - none - =\n", 3, "OUTCOME"},
 		"unsure admission":     {start + "ask 0 " + key + " bulk 1 5 - none - = queued bulk 1 0 1 0 - - - - 7\n", 3, "RESPONSE"},
 		"unknown letters":      {start + "ask 0 " + key + " bulk 1 5 - none - = queued bulk 1 0 1 0 - - - sh 0\n", 3, "FLAGS"},
+		"an unknown word":      {start + "ask 0 " + key + " bulk 1 5 - none - glance = queued\n", 3, "= cannot be"},
+		"a wrong member":       {start + "ask 0 " + key + " bulk 1 5 - none - bundle:x = queued\n", 3, "BUNDLE"},
+		"a wrong gathering":    {start + "grace 0 5 x\n", 3, "GATHER"},
 		"an unknown response":  {start + "abandon 0 7\n", 3, "response 7"},
 		"an unknown waiter":    {start + "depart 0 7 1\n", 3, "held request 7"},
 		"a strange addition":   {start + "drain 0 | moved 1\n", 3, "settled or ended"},
@@ -257,6 +286,7 @@ func (brokenReader) Read([]byte) (int, error) { return 0, io.ErrClosedPipe }
 func FuzzParse(f *testing.F) {
 	f.Add([]byte("arkvory-decisions 1\npolicy 0 ordered 1 0 1 8,4,2,1 0 30000000000 0 4 65536 4096 1 1 0\ntick 5 = 0,0,0,0 0,0,0,0 0 0 1 1 | ended bulk idle 1 0 -1 5 6\n"))
 	f.Add([]byte("arkvory-decisions 1\nhold 0 0123456789abcdef 0123456789abcdef 0123456789abcdef bulk 1 5 - open:7 9 3 = queued bulk 1 0 1 0 5 6 7 hy 0 | settled 3 admitted bulk 0 0 0 0 - - - s 1\n"))
+	f.Add([]byte("arkvory-decisions 1\ngrace 0 5 3\nask 0 0123456789abcdef 0123456789abcdef 0123456789abcdef bulk 0 5 - none - peek bundle:feed = ready bulk 0 0 1 0 - - - - 0\n"))
 	f.Fuzz(func(t *testing.T, log []byte) {
 		lines := bytes.Count(log, []byte("\n"))
 		seen := 0

@@ -1,0 +1,85 @@
+package main
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"time"
+)
+
+// ordinal writes a place as English does: 1st, 2nd, 3rd, 4th, 11th, 112th.
+func ordinal(n int64) string {
+	ending := "th"
+	if tens := n / 10 % 10; tens != 1 {
+		switch n % 10 {
+		case 1:
+			ending = "st"
+		case 2:
+			ending = "nd"
+		case 3:
+			ending = "rd"
+		}
+	}
+	return strconv.FormatInt(n, 10) + ending
+}
+
+// showSpan writes a wait in whole seconds, minutes or more, with two units at most: nobody plans by the seconds of an hour.
+func showSpan(d time.Duration) string {
+	seconds := int64(math.Ceil(d.Seconds()))
+	minutes := int64(math.Round(d.Minutes()))
+	switch {
+	case seconds < 1:
+		return "0 s"
+	case seconds < 100:
+		return fmt.Sprintf("%d s", seconds)
+	case minutes < 60:
+		return fmt.Sprintf("%d min", minutes)
+	case minutes < 48*60:
+		return fmt.Sprintf("%d h %02d min", minutes/60, minutes%60)
+	}
+	return fmt.Sprintf("%d d %02d h", minutes/1440, minutes%1440/60)
+}
+
+// showClock writes a moment as a clock on the wall does where now is read: with the weekday when it is not today, with the
+// date when it is a week away or more.
+func showClock(at, now time.Time) string {
+	at = at.In(now.Location())
+	midnight := time.Date(now.Year(), now.Month(), now.Day(), 0, 0, 0, 0, now.Location())
+	switch {
+	case !at.Before(midnight) && at.Before(midnight.AddDate(0, 0, 1)):
+		return at.Format("15:04")
+	case !at.Before(midnight.AddDate(0, 0, -1)) && at.Before(midnight.AddDate(0, 0, 7)):
+		return at.Format("Mon 15:04")
+	}
+	return at.Format("2 Jan 2006 15:04")
+}
+
+// showPercent never says 100 before all is there.
+func showPercent(part, total int64) string {
+	if total <= 0 {
+		return "100 %"
+	}
+	percent := int64(float64(part) / float64(total) * 100)
+	if part < total {
+		percent = min(percent, 99)
+	}
+	return strconv.FormatInt(max(0, min(percent, 100)), 10) + " %"
+}
+
+// showAmount writes bytes for a line that is drawn again and again: always three digits, so that it does not dance.
+func showAmount(n int64) string {
+	value, unit := float64(n), "B"
+	for _, next := range []string{"kB", "MB", "GB", "TB", "PB"} {
+		if value < 999.5 {
+			break
+		}
+		value, unit = value/1000, next
+	}
+	switch {
+	case unit == "B" || value >= 99.95:
+		return fmt.Sprintf("%.0f %s", value, unit)
+	case value >= 9.995:
+		return fmt.Sprintf("%.1f %s", value, unit)
+	}
+	return fmt.Sprintf("%.2f %s", value, unit)
+}

@@ -1,0 +1,45 @@
+// Package drip keeps plain downloads alive that wait longer than a silent hold may last (rule X2): after the response head it feeds each client a few real
+// bytes of its object every four seconds, until its turn comes and the exchange sends the rest.
+//
+// # Model
+//
+// A [Drip] is one waiting response: an object of known length under a strong validator, the bytes First..Last of it that the response carries, and the offset of
+// the next byte. The [Dripper] visits every drip once a [Period], from one tick of 250 ms that somebody else's goroutine calls: no goroutine and no timer belong to a drip. A
+// visit gives
+//
+//	bytes = min(BytesPerSecond, Budget / drips) x time since the last visit, at least 1, at most an eighth of what is left
+//
+// so all drips together stay within the budget (1 % of the band) while there are at most Budget x Period of them, which [Dripper.Join] sees to. The last byte is never
+// dripped: the end of a response is for the exchange to send.
+//
+// Bytes are granted by the direction's governor like all others, asked for without waiting: a drip whose turn there has not come is looked at again on the next tick.
+//
+// # Where the bytes come from
+//
+// The store holds pieces of [PieceBytes], aligned, each fetched once for all drips of the same object and validator. A piece that a drip stands in stays;
+// the others go, least recently used first, when StoreBytes are reached. When every piece is stood in, a drip fetches what one visit or few need for itself alone. So
+// a thousand clients of one object cost the origin a request every 16 KiB, and memory never grows beyond StoreBytes and 4 KiB a client. Who shares a piece has shown
+// before that the origin gives him this object under this validator: the exchange asks it with the client's own credentials first.
+//
+// Pieces are fetched by at most Fetchers goroutines, which end when there is nothing to fetch. A fetch says how it failed: [ErrChanged], the object is not
+// that of the validator any more, and [ErrRefused], the origin does not give it to this client any more, cut the drip whose fetch it was; all else is tried
+// again on later visits.
+//
+// # Invariants
+//
+//	I1 a drip is in the wheel exactly from Begin to Stop or its cut; Joined counts those between Join and Leave
+//	I2 nothing is written to a sink after Stop has returned, and nothing before Begin
+//	I3 refs of a piece = drips that stand in it; bytes of the store = sum of its pieces <= StoreBytes
+//	I4 bytes written are those of [First, Last) in order, each once
+//
+// # Failure
+//
+// An origin that does not answer: the client gets nothing and bears that as any stall; when the fetch works again it goes on. A full socket takes nothing
+// and costs nothing. A sink that fails is cut; whoever owns the connection sees its end. A panic of a fetch is contained and counts as a failure.
+//
+// # Decisions
+//
+// Leaving the origin's response open and reading it slowly was rejected: it costs a connection of the origin for each client that waits, and nginx cuts it after 60 s
+// without progress. Dripping bytes of the head (interim responses, fields in pieces) was rejected: half of the clients measured do not bear the first, proxies
+// on the way hold back the second. Padding that is not the object's was never an option.
+package drip

@@ -1,0 +1,354 @@
+package proxy
+
+import (
+	"crypto/sha256"
+	"io"
+	"runtime/debug"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/arkvory/sidecar/proxy/drip"
+	"github.com/arkvory/sidecar/proxy/front"
+	"github.com/arkvory/sidecar/proxy/object"
+	"github.com/arkvory/sidecar/proxy/telemetry"
+	"github.com/arkvory/sidecar/proxy/wire"
+	"github.com/arkvory/sidecar/queue"
+	"github.com/arkvory/sidecar/queue/admission"
+)
+
+const (
+	// forever is a hold that only its end ends.
+	forever = time.Duration(1) << 61
+	// dripStore is the memory for bytes that waiting clients share, dripFetchers how many requests for them run at once.
+	dripStore    = 4 << 20
+	dripFetchers = 8
+	// dripBegins is how many clients ask the origin for their first piece at once.
+	dripBegins = 16
+	// assumedBand is taken for the link while there is no configured band and no measured rate above it: 80 Mbit/s.
+	assumedBand = 10 << 20
+	// resumeTries is how often the rest of a dripped response is asked for when the origin does not answer.
+	resumeTries = 6
+)
+
+func (p *Proxy) newDripper() (*drip.Dripper, error) {
+	p.measureBand()
+	p.beginning = make(chan struct{}, dripBegins)
+	return drip.New(drip.Settings{
+		BytesPerSecond: max(p.set.DripBytesPerSecond, 1), Limit: p.set.DripLimit, PerPrincipal: (p.set.DripLimit + 1) / 2, StoreBytes: dripStore,
+		Fetchers: dripFetchers, Budget: p.dripBand.Load, OnPanic: func(v any) { p.ReportPanic(v, debug.Stack()) },
+	})
+}
+
+// measureBand sets what all waiting clients together may be fed: 1 % of the band, of the measured peak where none is configured, less a fiftieth for
+// the unevenness of ticks.
+func (p *Proxy) measureBand() {
+	band := p.set.DownloadTotal.BytesPerSecond
+	if band == 0 {
+		band = max(p.queue.Snapshot().RateBytesPerSecond, assumedBand)
+	}
+	p.dripBand.Store(band / 100 * 49 / 50)
+}
+
+// span is the response of a waiting client: what its head says while its body is fed in parts that are fetched one by one.
+type span struct {
+	part        bool // a 206 of first to last; else the whole object
+	first, last int64
+	facts       object.Facts
+	lost        atomic.Bool // the client could not be written to
+}
+
+// sink is a waiting client as the dripper writes to it.
+type sink struct {
+	*front.Conn
+	span *span
+}
+
+// TryWrite implements drip.Sink.
+func (s *sink) TryWrite(p []byte) (int, error) {
+	n, err := s.Conn.TryWrite(p)
+	if err != nil {
+		s.span.lost.Store(true)
+	}
+	return n, err
+}
+
+// mayDrip reports whether a plain GET that would be refused can be fed instead (X2). A browser's navigation gets the waiting page.
+func (x *exchange) mayDrip(a *queue.Ask) bool {
+	return x.p.set.DripLimit > 0 && !a.Protocol && !x.profile.Browser && !x.ntlm && !hasBody(&x.c.Req) && a.Range.Kind != queue.RangeMulti &&
+		a.SizeBytes > 0 && !x.c.Draining()
+}
+
+// drip sends the head of the response at once and lets the dripper feed the client until its session has a slot, then sends the rest. False: nothing
+// was sent and the client must be refused. Whatever happens after the head ends in a whole body or in a visibly broken one, never in bytes of two objects.
+func (x *exchange) drip(a queue.Ask) bool {
+	d := x.p.drips.Join(x.id.Principal)
+	if d == nil {
+		return false
+	}
+	defer d.Leave() // before anything else is given back, panics included: the dripper uses what the exchange owns
+	if begun, over := x.beginDrip(d, &a); !begun {
+		return over
+	}
+	defer func() { x.span = nil }()
+	place, admitted := x.stay(a)
+	defer place.Release()
+	offset, idle := d.Stop()
+	if !idle { // a grant is on its way to the stream: its next owner would take it for his
+		x.pace.Close()
+		x.pace = nil
+	}
+	if admitted {
+		x.resume(offset)
+	}
+	return true
+}
+
+// beginDrip fetches the first piece, sends the head and starts the feeding. Over: the client left meanwhile.
+func (x *exchange) beginDrip(d *drip.Drip, a *queue.Ask) (begun, over bool) {
+	select { // a crowd that comes at once takes turns: its memory, and the origin
+	case x.p.beginning <- struct{}{}:
+		defer func() { <-x.p.beginning }()
+	case <-x.c.Gone():
+		x.left()
+		return false, true
+	}
+	piece := pieces.Get().(*[drip.PieceBytes]byte)
+	defer pieces.Put(piece)
+	start, ok := x.firstPiece(a, piece)
+	if !ok {
+		return false, false
+	}
+	x.c.MarkSent()
+	if err := x.c.Write(x.out); err != nil {
+		x.span = nil
+		x.left()
+		return false, true
+	}
+	x.freeOut()
+	x.openPace()
+	start.Sink, start.Pace, start.Sent = &sink{Conn: x.c, span: x.span}, x.pace, x.dripped
+	start.Source = &source{x: x, span: x.span}
+	d.Begin(start)
+	return true, false
+}
+
+// pieces are the buffers of first pieces.
+var pieces = sync.Pool{New: func() any { return new([drip.PieceBytes]byte) }}
+
+// dripped is told of every byte that the dripper wrote; it runs under the dripper's lock.
+func (x *exchange) dripped(n int64) {
+	x.c.Moved.Add(n)
+	x.sent += n
+	x.p.metrics.Delivered(telemetry.Download, n)
+	x.p.metrics.Relayed(telemetry.PathBuffered, n)
+}
+
+// stay waits for the session's slot, or after a change of the policy for a place, for as long as it takes. The request does not count as one in progress
+// meanwhile: it holds nothing of the origin, and the dripper bounds how many there are. False: the response has been ended.
+func (x *exchange) stay(a queue.Ask) (place admission.Place, admitted bool) {
+	x.p.inFlight.Add(-1)
+	defer x.p.inFlight.Add(1)
+	for {
+		grant, verdict := x.p.queue.Hold(a, forever, x.c.Gone())
+		pause := verdict.CheckIn
+		switch verdict.Outcome {
+		case queue.Admitted:
+			x.granted(grant, verdict)
+			return place, true
+		case queue.PerRequest:
+			place, err := x.p.down.Acquire(x.id.Principal, x.c.Gone())
+			if err == nil {
+				return place, true
+			}
+			if err == admission.ErrDraining {
+				x.cutShort(telemetry.Draining)
+				return place, false
+			}
+			pause = time.Second
+		case queue.Draining:
+			x.cutShort(telemetry.Draining)
+			return place, false
+		}
+		if !x.pause(pause) { // gone, or a defect lost the session's place: it asks again
+			x.goneShort()
+			return place, false
+		}
+	}
+}
+
+// pause waits; false when the client left or the response was cut meanwhile.
+func (x *exchange) pause(d time.Duration) bool {
+	if x.gone() {
+		return false
+	}
+	timer := time.NewTimer(max(d, 10*time.Millisecond))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return !x.gone()
+	case <-x.c.Gone():
+		return false
+	}
+}
+
+// goneShort settles a response that ended before its rest was sent: its client left, or took nothing, or the dripper cut it because the object is not that of its head.
+func (x *exchange) goneShort() {
+	switch why := x.c.Why(); {
+	case why == front.GoneCut && !x.span.lost.Load():
+		x.cutShort(telemetry.ObjectChanged)
+	case why == front.GoneStalled:
+		x.broken(nil, frameLength)
+	default:
+		x.left()
+	}
+}
+
+// cutShort ends a response that has begun and cannot be brought to its end: it stays short of its length, which every client sees.
+func (x *exchange) cutShort(r telemetry.Reason) {
+	x.reason, x.keep, x.bodyOK = r, false, true
+	if r != telemetry.Draining {
+		x.p.metrics.UpstreamError(r)
+	}
+	x.drop(telemetry.DiscardBroken)
+}
+
+// firstPiece asks the origin, in the client's name, for the aligned piece that holds the first byte of the response: its head becomes the response's, in x.out, and
+// its body is what the client is fed first. False when the object does not lend itself to it: no ranges, no strong validator, another answer than 206.
+func (x *exchange) firstPiece(a *queue.Ask, buffer *[drip.PieceBytes]byte) (s drip.Start, ok bool) {
+	asked, _ := object.ParseRange(x.c.Req.Get(wire.Range))
+	size := a.SizeBytes
+	for range 3 { // an object that changed, or a Range that its If-Range does not allow any more, is asked for anew
+		first, last, found := asked.Resolve(size)
+		if !found || first >= last {
+			return s, false
+		}
+		whole := asked.Kind == object.Whole || asked.Kind == object.Ignored
+		begin := first - first%drip.PieceBytes
+		end := min(begin+drip.PieceBytes, size) - 1
+		if err := x.origin(ask{part: part{on: true, first: begin, last: end, anew: whole}}); err != nil {
+			return s, false
+		}
+		f, resp := object.FromResponse(&x.w.Resp), &x.w.Resp
+		if resp.Status == 200 && !whole && x.c.Req.Get(wire.IfRange) != nil {
+			x.drop(telemetry.DiscardBroken)
+			asked = object.Range{Kind: object.Whole}
+			if f.Known {
+				size = f.SizeBytes
+			}
+			continue
+		}
+		if resp.Status != 206 || !f.Known || !f.Strong || resp.Chunked || f.First != begin {
+			x.drop(telemetry.DiscardBroken)
+			return s, false
+		}
+		if f.SizeBytes != size {
+			size = f.SizeBytes
+			x.drop(telemetry.DiscardBroken)
+			continue
+		}
+		if f.Last != end || resp.ContentLength != end-begin+1 {
+			x.drop(telemetry.DiscardBroken)
+			return s, false
+		}
+		x.remember(f)
+		a.SizeBytes, a.Validator = f.SizeBytes, f.Validator
+		x.span = &span{part: !whole, first: first, last: last, facts: f}
+		s = drip.Start{First: first, Last: last, SizeBytes: size, Piece: buffer[:end-begin+1], PieceFirst: begin}
+		credentials := x.sharedBy()
+		if !x.readPiece(s.Piece) {
+			x.span = nil
+			return s, false
+		}
+		s.Object = x.sharedKey(credentials, s.Piece)
+		return s, true
+	}
+	return s, false
+}
+
+// readPiece reads the body of a piece, builds the client's head from the piece's and gives the upstream's connection back.
+func (x *exchange) readPiece(p []byte) bool {
+	x.c.Await(x.p.set.ResponseTimeout)
+	_, err := io.ReadFull(x.w.Conn, p)
+	x.c.Await(0)
+	if err != nil {
+		x.drop(telemetry.DiscardBroken)
+		return false
+	}
+	x.needOut()
+	x.out = x.appendResponse(x.out, frameLength)
+	x.c.Bind(nil)
+	if x.w.Resp.Close || x.bound() {
+		x.w.Discard(telemetry.DiscardClosed)
+	} else {
+		x.w.Release(x.c.Now())
+	}
+	x.w = nil
+	return true
+}
+
+// sharedBy is whose pieces may be shared: everybody's, or those under the same credentials when the origin calls its answer private or tells it apart by them.
+func (x *exchange) sharedBy() [16]byte {
+	control, vary := x.w.Resp.Lookup("cache-control"), x.w.Resp.Lookup("vary")
+	if wire.HasToken(control, "private") || wire.HasToken(control, "no-store") || wire.HasToken(vary, "*") || wire.HasToken(vary, "authorization") ||
+		wire.HasToken(vary, "cookie") {
+		return x.id.Credentials
+	}
+	return [16]byte{}
+}
+
+// sharedKey names the bytes of the object for all who are fed with it. Their first piece is a part of the name: origins give several languages, encodings or users
+// different bytes under one validator, a date above all, and nobody may be fed what another one was given.
+func (x *exchange) sharedKey(credentials [16]byte, piece []byte) object.Key {
+	sum := sha256.Sum256(piece)
+	name := append(append([]byte(nil), x.name...), 0)
+	name = append(append(name, x.span.facts.Validator...), 0)
+	return object.MakeKey(append(name, sum[:]...), credentials)
+}
+
+// resume sends the rest of a dripped response from offset on, asked for by Range and If-Range: the bytes of another object never follow those that were sent.
+func (x *exchange) resume(offset int64) {
+	sp := x.span
+	reason := x.openRest(sp, offset)
+	if reason != telemetry.OK {
+		if x.gone() {
+			x.goneShort()
+			return
+		}
+		x.cutShort(reason)
+		return
+	}
+	x.openPace()
+	x.needOut()
+	x.settle(x.sendBody(frameLength), frameLength)
+	if g := x.grant; g != nil && x.reason != telemetry.ClientGone { // an upstream that broke: the client will be back for the rest
+		g.Finish(sp.first, sp.last+1, x.reason == telemetry.OK)
+		x.grant = nil
+	}
+}
+
+// openRest opens the exchange for the rest. An origin that does not answer, or not now, is asked again: the client bears that as it bears any stall.
+func (x *exchange) openRest(sp *span, offset int64) telemetry.Reason {
+	reason := telemetry.UpstreamBroken
+	for try := range resumeTries {
+		if try > 0 && !x.pause(time.Second<<(try-1)) {
+			return reason
+		}
+		err := x.origin(ask{part: part{on: true, first: offset, last: sp.last, anew: true, validator: sp.facts.Validator}})
+		if err != nil {
+			continue
+		}
+		f := object.FromResponse(&x.w.Resp)
+		switch status := x.w.Resp.Status; {
+		case status == 206 && f.First == offset && f.Last == sp.last && f.SizeBytes == sp.facts.SizeBytes && f.Validator == sp.facts.Validator &&
+			x.w.Resp.ContentLength >= 0: // framed by its length, as the client's message is
+			return telemetry.OK
+		case status == 200, status == 206, status == 412, status == 416:
+			return telemetry.ObjectChanged
+		case status < 500 && status != 429 && status != 408 && status != 425:
+			return telemetry.ObjectChanged // it is not given to this client any more
+		}
+		x.drop(telemetry.DiscardBroken)
+	}
+	return reason
+}

@@ -1,0 +1,483 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// in runs a test in a bubble of virtual time.
+func in(t *testing.T, f func(t *testing.T)) { t.Helper(); synctest.Test(t, f) }
+
+// until answers busy before a time and lets the origin serve after it.
+func busyFor(d time.Duration, fields ...string) func(int, *http.Request) (*http.Response, error) {
+	end := time.Now().Add(d)
+	return func(int, *http.Request) (*http.Response, error) {
+		if time.Now().Before(end) {
+			return status(503, fields...)
+		}
+		return nil, nil
+	}
+}
+
+// TestC1_BusyForHoursCostsNothing: an hour in line, asked about once in the told time, spends no budget.
+func TestC1_BusyForHoursCostsNothing(t *testing.T) {
+	in(t, func(t *testing.T) {
+		want := noise(1, 3<<20)
+		o := newOrigin(want)
+		starts := time.Now().Add(time.Hour).UTC().Truncate(time.Second)
+		o.script = busyFor(time.Hour, "Retry-After", "60", fieldPosition, "312", fieldStarts, starts.Format(time.RFC3339),
+			fieldWindow, starts.Add(-time.Minute).Format(time.RFC3339)+"/"+starts.Add(time.Minute).Format(time.RFC3339),
+			fieldTicket, "2.a.b.c", fieldClass, "bulk")
+		r := newTrial(t, o)
+		r.opts.RangeBytes, r.opts.Class, r.opts.Retries, r.opts.Attempts = 1<<20, "bulk", 1, 1
+		result := r.gets(want)
+		if result.Retries != 0 || result.Waited < time.Hour || result.Waited > time.Hour+10*time.Minute {
+			t.Errorf("retries %d, waited %v", result.Retries, result.Waited)
+		}
+		e := r.last(Queued)
+		if e.Position != 312 || !e.StartsAt.Equal(starts) || !e.Earliest.Equal(starts.Add(-time.Minute)) || !e.Latest.Equal(starts.Add(time.Minute)) || e.Class != "bulk" {
+			t.Errorf("event %+v", e)
+		}
+		requests := o.seen()
+		polls := 0
+		for i, one := range requests {
+			if one.id == "" || one.id != requests[0].id || one.class != "bulk" || one.encoding != "identity" {
+				t.Errorf("request %d: %+v", i, one)
+			}
+			if i > 0 && one.ticket != "2.a.b.c" {
+				t.Errorf("request %d carries ticket %q", i, one.ticket)
+			}
+			if i == 0 || one.at.Sub(requests[0].at) > time.Hour+7*time.Minute {
+				continue
+			}
+			if gap := one.at.Sub(requests[i-1].at); gap > 0 {
+				polls++
+				if gap < 60*time.Second+leastJitter || gap > 66*time.Second {
+					t.Errorf("poll %d came after %v, told 60 s", i, gap)
+				}
+				if one.inFlight != 1 {
+					t.Errorf("poll %d was one of %d", i, one.inFlight)
+				}
+			}
+		}
+		if polls < 54 || polls > 60 {
+			t.Errorf("%d polls in an hour", polls)
+		}
+	})
+}
+
+// TestC1_ComeBackLater tables the answers that are no faults, and how long each is waited for.
+func TestC1_ComeBackLater(t *testing.T) {
+	now := func(d time.Duration) string { return time.Now().Add(d).UTC().Format(http.TimeFormat) }
+	for _, one := range []struct {
+		name        string
+		code        int
+		body        string
+		fields      func() []string
+		least, most time.Duration
+	}{
+		{"503 with seconds", 503, "", func() []string { return []string{"Retry-After", "10"} }, 10 * time.Second, 11 * time.Second},
+		{"429 with seconds", 429, "", func() []string { return []string{"Retry-After", "10"} }, 10 * time.Second, 11 * time.Second},
+		{"zero seconds are a second", 503, "", func() []string { return []string{"Retry-After", "0"} }, time.Second, 1500 * time.Millisecond},
+		{"a date by the server's own clock", 503, "", func() []string {
+			return []string{"Retry-After", now(time.Hour + 30*time.Second), "Date", now(time.Hour)}
+		}, 30 * time.Second, 33 * time.Second},
+		{"a date without Date", 503, "", func() []string { return []string{"Retry-After", now(40 * time.Second), "Date", ""} }, 39 * time.Second, 44 * time.Second},
+		{"a date that has passed", 503, "", func() []string { return []string{"Retry-After", now(-time.Hour)} }, time.Second, 1500 * time.Millisecond},
+		{"a day is an hour", 503, "", func() []string { return []string{"Retry-After", "86400"} }, time.Hour, 66 * time.Minute},
+		{"more digits than a number has", 503, "", func() []string { return []string{"Retry-After", strings.Repeat("9", 40)} }, time.Hour, 66 * time.Minute},
+		{"queue fields without Retry-After", 503, "", func() []string { return []string{fieldPosition, "3"} }, unstatedWait, unstatedWait + smallJitter},
+		{"a JSON body where fields were dropped", 503, `{"error":"busy","retryAfterSeconds":7,"queueTicket":"2.x.y.z","queuePosition":4}`, func() []string { return []string{"Content-Type", "application/json"} }, 7 * time.Second, 8 * time.Second},
+		{"a JSON body that only says busy", 503, `{"error":"busy"}`, func() []string { return []string{"Content-Type", "application/json; charset=utf-8"} }, unstatedWait, unstatedWait + smallJitter},
+	} {
+		t.Run(one.name, func(t *testing.T) {
+			in(t, func(t *testing.T) {
+				want := noise(2, 1000)
+				o := newOrigin(want)
+				o.script = func(n int, _ *http.Request) (*http.Response, error) {
+					if n == 0 {
+						return statusBody(one.code, one.body, one.fields()...)
+					}
+					return nil, nil
+				}
+				r := newTrial(t, o)
+				r.opts.Retries, r.opts.Attempts = 1, 1
+				if result := r.gets(want); result.Retries != 0 {
+					t.Errorf("%d retries", result.Retries)
+				}
+				if gap := o.seen()[1].at.Sub(o.seen()[0].at); gap < one.least || gap > one.most {
+					t.Errorf("asked again after %v, want %v..%v", gap, one.least, one.most)
+				}
+				if one.body != "" && strings.Contains(one.body, "2.x.y.z") && o.seen()[1].ticket != "2.x.y.z" {
+					t.Error("the ticket of the body is not sent")
+				}
+			})
+		})
+	}
+}
+
+// TestC1_RetryAfterOfADay asks every hour for a day.
+func TestC1_RetryAfterOfADay(t *testing.T) {
+	in(t, func(t *testing.T) {
+		want := noise(2, 1000)
+		o := newOrigin(want)
+		o.script = busyFor(24*time.Hour, "Retry-After", "86400")
+		r := newTrial(t, o)
+		result := r.gets(want)
+		if n := r.count(Queued); n < 21 || n > 24 || result.Retries != 0 || result.Waited < 24*time.Hour {
+			t.Errorf("%d polls, %+v", n, result)
+		}
+	})
+}
+
+// TestC1_FaultsSpendTheBudget tables the faults: Attempts of them in a row end the download, with the cause in the error.
+func TestC1_FaultsSpendTheBudget(t *testing.T) {
+	for _, one := range []struct {
+		name  string
+		fault func(o *origin, r *http.Request) (*http.Response, error)
+		cause error
+		says  string
+	}{
+		{"reset", func(*origin, *http.Request) (*http.Response, error) { return nil, errReset }, syscall.ECONNRESET, "reset"},
+		{"refused without a ticket", func(*origin, *http.Request) (*http.Response, error) { return nil, errRefusedDial }, syscall.ECONNREFUSED, "refused"},
+		{"502", func(*origin, *http.Request) (*http.Response, error) { return status(502) }, nil, "502"},
+		{"504", func(*origin, *http.Request) (*http.Response, error) { return status(504) }, nil, "504"},
+		{"500", func(*origin, *http.Request) (*http.Response, error) { return status(500) }, nil, "500"},
+		{"503 that says nothing", func(*origin, *http.Request) (*http.Response, error) { return status(503) }, nil, "503"},
+		{"503 that says soon", func(*origin, *http.Request) (*http.Response, error) { return status(503, "Retry-After", "soon") }, nil, "503"},
+		{"429 that says nothing", func(*origin, *http.Request) (*http.Response, error) { return status(429) }, nil, "429"},
+		{"silence", func(_ *origin, r *http.Request) (*http.Response, error) {
+			<-r.Context().Done()
+			return nil, r.Context().Err()
+		}, errSilent, "silent"},
+		{"an answer without bytes", func(o *origin, r *http.Request) (*http.Response, error) {
+			return cut(o.serve(r), 0, errReset), nil
+		}, syscall.ECONNRESET, "broke off"},
+		{"a range that nobody asked for", func(o *origin, r *http.Request) (*http.Response, error) {
+			response := o.serve(r)
+			response.Header.Set("Content-Range", "bytes 1-1000/100000")
+			return response, nil
+		}, nil, "other bytes"},
+		{"a range that says nothing", func(o *origin, r *http.Request) (*http.Response, error) {
+			response := o.serve(r)
+			response.Header.Del("Content-Range")
+			return response, nil
+		}, nil, "Content-Range"},
+	} {
+		t.Run(one.name, func(t *testing.T) {
+			in(t, func(t *testing.T) {
+				o := newOrigin(noise(3, 100_000))
+				o.script = func(_ int, r *http.Request) (*http.Response, error) { return one.fault(o, r) }
+				r := newTrial(t, o)
+				err := r.ends(ErrBudget)
+				if n := len(o.seen()); n != defaultAttempts {
+					t.Errorf("%d requests, want %d", n, defaultAttempts)
+				}
+				if one.cause != nil && !errors.Is(err, one.cause) || !strings.Contains(err.Error(), one.says) {
+					t.Errorf("error %v", err)
+				}
+				if r.count(Retrying) != defaultAttempts-1 || r.last(Retrying).Err == nil {
+					t.Errorf("%d events of retrying", r.count(Retrying))
+				}
+			})
+		})
+	}
+}
+
+// TestC1_ProgressRefillsAttemptsNotRetries: breaks in mid-body go on from the first missing byte until Retries are spent.
+func TestC1_ProgressRefillsAttemptsNotRetries(t *testing.T) {
+	in(t, func(t *testing.T) {
+		want := noise(4, 1<<20)
+		o := newOrigin(want)
+		o.script = func(_ int, r *http.Request) (*http.Response, error) { return cut(o.serve(r), 40_000, errReset), nil }
+		r := newTrial(t, o)
+		r.opts.Parallel, r.opts.Attempts = 1, 2
+		err := r.ends(ErrBudget) // the object has 26.2 such pieces
+		if n := len(o.seen()); n != defaultRetries+1 || !errors.Is(err, syscall.ECONNRESET) {
+			t.Fatalf("%d requests, %v", n, err)
+		}
+		requests := o.seen()
+		for i, one := range requests[1:] {
+			if want := fmt.Sprintf("bytes=%d-", (i+1)*40_000); !strings.HasPrefix(one.rng, want) || one.ifRange != o.etag {
+				t.Errorf("request %d asks %q if %q, want %q", i+1, one.rng, one.ifRange, want)
+			}
+		}
+		result := r.gets(want) // the next run has a budget of its own
+		if !result.Resumed || result.Retries != 5 {
+			t.Errorf("%+v", result)
+		}
+	})
+}
+
+// TestC1_BackoffIsBounded holds the waits between faults to full jitter below 0.25 s doubling to 30 s.
+func TestC1_BackoffIsBounded(t *testing.T) {
+	in(t, func(t *testing.T) {
+		o := newOrigin(nil)
+		o.script = func(int, *http.Request) (*http.Response, error) { return nil, errReset }
+		r := newTrial(t, o)
+		r.opts.Attempts, r.opts.Retries = 40, 40
+		r.ends(ErrBudget)
+		requests := o.seen()
+		var sum time.Duration
+		for i := 1; i < len(requests); i++ {
+			gap, bound := requests[i].at.Sub(requests[i-1].at), doubled(i, longestBackoff)
+			if gap > bound {
+				t.Errorf("gap %d is %v, bound %v", i, gap, bound)
+			}
+			sum += gap
+		}
+		if sum < 3*time.Minute || sum > 18*time.Minute { // 39 gaps, about 33 of them uniform below 30 s
+			t.Errorf("%v in all", sum)
+		}
+	})
+}
+
+// TestC1_ServerRestartKeepsThePlace: a queued client survives ten minutes of refused connections, asks at least every two
+// seconds, and returns the same ticket and id.
+func TestC1_ServerRestartKeepsThePlace(t *testing.T) {
+	for name, down := range map[string]func(*http.Request) (*http.Response, error){
+		"refused":        func(*http.Request) (*http.Response, error) { return nil, errRefusedDial },
+		"balancer's 502": func(*http.Request) (*http.Response, error) { return status(502) },
+		"reset":          func(*http.Request) (*http.Response, error) { return nil, errReset },
+	} {
+		t.Run(name, func(t *testing.T) {
+			in(t, func(t *testing.T) {
+				want := noise(5, 1<<20)
+				o := newOrigin(want)
+				begin := time.Now()
+				o.script = func(n int, r *http.Request) (*http.Response, error) {
+					if n == 0 {
+						return status(503, "Retry-After", "5", fieldTicket, "2.t.i.ck")
+					}
+					if time.Since(begin) < 10*time.Minute {
+						return down(r)
+					}
+					return nil, nil
+				}
+				r := newTrial(t, o)
+				result := r.gets(want)
+				requests := o.seen()
+				for i := 2; i < len(requests); i++ {
+					if gap := requests[i].at.Sub(requests[i-1].at); gap > placeBackoff {
+						t.Errorf("gap %v", gap)
+					}
+				}
+				if end := requests[len(requests)-1]; result.Retries != 0 || end.ticket != "2.t.i.ck" || end.id != requests[0].id {
+					t.Errorf("%+v %+v", result, end)
+				}
+				if len(requests) > 800 {
+					t.Errorf("%d requests", len(requests))
+				}
+			})
+		})
+	}
+}
+
+// TestC1_OutageEndsWithTheTicket: once the ticket is too old to be taken, the budget rules again.
+func TestC1_OutageEndsWithTheTicket(t *testing.T) {
+	in(t, func(t *testing.T) {
+		o := newOrigin(nil)
+		begin := time.Now()
+		o.script = func(n int, r *http.Request) (*http.Response, error) {
+			if n == 0 {
+				return status(503, "Retry-After", "5", fieldTicket, "2.t.i.ck")
+			}
+			return nil, errRefusedDial
+		}
+		r := newTrial(t, o)
+		r.ends(ErrBudget)
+		if took := time.Since(begin); took < ticketTerm || took > ticketTerm+time.Minute {
+			t.Errorf("gave up after %v", took)
+		}
+	})
+}
+
+// TestC1_RestartInMidDownload: connections break, then nobody listens for two minutes, then the download goes on.
+func TestC1_RestartInMidDownload(t *testing.T) {
+	in(t, func(t *testing.T) {
+		want := noise(6, 4<<20)
+		o := newOrigin(want)
+		var downUntil time.Time
+		o.script = func(n int, r *http.Request) (*http.Response, error) {
+			if n == 5 {
+				downUntil = time.Now().Add(2 * time.Minute)
+				return cut(o.serve(r), 1000, errReset), nil
+			}
+			if time.Now().Before(downUntil) {
+				return nil, errRefusedDial
+			}
+			response := o.serve(r)
+			response.Header.Set(fieldTicket, "2.s.e.s")
+			return response, nil
+		}
+		r := newTrial(t, o)
+		r.opts.RangeBytes = 256 << 10
+		result := r.gets(want)
+		if result.Retries > 1 { // none when a refused range is heard of before the broken one
+			t.Errorf("%d retries, want at most the one break", result.Retries)
+		}
+	})
+}
+
+// TestC1_PreemptedInMidDownload: when ranges get 503, all of them pause and one asks; running bodies go on.
+func TestC1_PreemptedInMidDownload(t *testing.T) {
+	in(t, func(t *testing.T) {
+		want := noise(7, 8<<20)
+		o := newOrigin(want)
+		o.pace = 10 * time.Millisecond
+		var from, to time.Time
+		o.script = func(n int, r *http.Request) (*http.Response, error) {
+			if n == 12 {
+				from, to = time.Now(), time.Now().Add(10*time.Minute)
+			}
+			if time.Now().Before(to) {
+				return status(503, "Retry-After", "30", fieldPosition, "2", fieldTicket, "2.p.r.e")
+			}
+			return nil, nil
+		}
+		r := newTrial(t, o)
+		r.opts.RangeBytes, r.opts.Retries = 256<<10, 1
+		result := r.gets(want)
+		if result.Retries != 0 || result.Waited < 9*time.Minute {
+			t.Errorf("%+v", result)
+		}
+		most, polls := 0, 0
+		for _, one := range o.seen() {
+			most = max(most, one.inFlight)
+			if one.at.After(from.Add(time.Second)) && one.at.Before(to) {
+				polls++
+				if one.inFlight != 1 {
+					t.Errorf("a poll was one of %d", one.inFlight)
+				}
+			}
+		}
+		if most != 4 || polls < 17 || polls > 20 {
+			t.Errorf("%d at once at most, %d polls", most, polls)
+		}
+	})
+}
+
+// TestC1_WaitLimit ends the wait when the next time to ask lies past the limit, never later than it.
+func TestC1_WaitLimit(t *testing.T) {
+	in(t, func(t *testing.T) {
+		o := newOrigin(nil)
+		begin := time.Now()
+		o.script = busyFor(time.Hour, "Retry-After", "60", fieldTicket, "2.t.t.t")
+		r := newTrial(t, o)
+		r.opts.WaitLimit = 10 * time.Minute
+		r.ends(ErrWaitLimit)
+		if took := time.Since(begin); took < 8*time.Minute || took > 10*time.Minute {
+			t.Errorf("gave up after %v", took)
+		}
+		// The place outlives the process: the next run brings the same id and ticket.
+		o.script = nil
+		o.change(noise(1, 10), `"x"`)
+		r.gets(noise(1, 10))
+		requests := o.seen()
+		if end := requests[len(requests)-1]; end.id != requests[0].id || end.ticket != "2.t.t.t" {
+			t.Errorf("%+v", end)
+		}
+	})
+}
+
+// TestC1_Refused tables what waiting does not mend.
+func TestC1_Refused(t *testing.T) {
+	for _, code := range []int{400, 401, 403, 404, 410, 304, 204} {
+		in(t, func(t *testing.T) {
+			o := newOrigin(nil)
+			o.script = func(int, *http.Request) (*http.Response, error) {
+				return statusBody(code, `{"message":"no such thing for `+testSecret+`"}`, "Content-Type", "application/json")
+			}
+			r := newTrial(t, o)
+			err := r.ends(ErrRefused)
+			var refused *StatusError
+			if !errors.As(err, &refused) || refused.Status != code || len(o.seen()) != 1 || !strings.Contains(refused.Message, "no such thing") {
+				t.Errorf("%d: %v after %d requests", code, err, len(o.seen()))
+			}
+			if n := len(r.disk.(*memDisk).names); n != 0 {
+				t.Errorf("%d: %d files are left behind", code, n)
+			}
+		})
+	}
+}
+
+// TestC1_CancelStopsAtOnce at every event of a long story, and the next run goes on.
+func TestC1_CancelStopsAtOnce(t *testing.T) {
+	want := noise(8, 2<<20)
+	story := func(o *origin) func(int, *http.Request) (*http.Response, error) {
+		return func(n int, r *http.Request) (*http.Response, error) {
+			switch {
+			case n < 3:
+				return status(503, "Retry-After", "100", fieldTicket, "2.t.t.t")
+			case n == 5:
+				return cut(o.serve(r), 100, errReset), nil
+			}
+			return nil, nil
+		}
+	}
+	for at := 1; ; at++ {
+		reached := false
+		in(t, func(t *testing.T) {
+			o := newOrigin(want)
+			o.pace = time.Second
+			o.script = story(o)
+			r := newTrial(t, o)
+			r.opts.RangeBytes, r.opts.NotBefore = 512<<10, time.Now().Add(3*time.Minute)
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			var when time.Time
+			r.watch = func(e Event) {
+				if len(r.events) == at && e.Kind != Done {
+					reached = true
+					when = time.Now()
+					cancel()
+				}
+			}
+			_, err := r.run(ctx)
+			if !reached {
+				return
+			}
+			if !errors.Is(err, context.Canceled) || time.Since(when) > 0 {
+				t.Errorf("event %d: %v after %v", at, err, time.Since(when))
+			}
+			before := r.bytesRecorded()
+			r.watch = nil
+			result := r.gets(want)
+			if (before > 0) != result.Resumed {
+				t.Errorf("event %d: %d bytes recorded, resumed %v", at, before, result.Resumed)
+			}
+			for _, one := range o.seen()[1:] {
+				if one.id != o.seen()[0].id {
+					t.Errorf("event %d: another id", at)
+				}
+			}
+		})
+		if !reached {
+			if at < 12 {
+				t.Fatalf("the story has only %d events", at)
+			}
+			return
+		}
+	}
+}
+
+// bytesRecorded is what the checkpoint vouches for.
+func (r *trial) bytesRecorded() int64 {
+	r.t.Helper()
+	data, err := slurp(r.disk, "/d/out.arkvory", maxCheckpoint)
+	if err != nil {
+		r.t.Fatalf("no checkpoint: %v", err)
+	}
+	c, err := decodeCheckpoint(data)
+	if err != nil {
+		r.t.Fatalf("checkpoint: %v", err)
+	}
+	return c.done().sum()
+}
