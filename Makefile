@@ -41,13 +41,14 @@ build: ## build the static binaries bin/arkvory-sidecar and bin/arkvoryctl
 test: needs lint ## everything a change must pass: format, vet, all tests under the race detector
 	go test -race -timeout $(TIMEOUT) ./...
 
-# What the tests run as programs: nginx (a real store and a real front), curl, and gcc for the race detector. Only what is
+# What the tests run as programs: nginx (a real store and a real front), curl, a browser, and gcc for the race detector. Only what is
 # missing is installed. Packages of servers start them on Debian; policy-rc.d forbids that, and is taken away again
 # when it was not there before.
 needs:
 	@missing=()
 	command -v nginx >/dev/null || [ -x /usr/sbin/nginx ] || missing+=(nginx)
 	command -v curl  >/dev/null || missing+=(curl)
+	command -v chromium-headless-shell >/dev/null || [ -x /usr/lib/chromium/chromium-headless-shell ] || missing+=(chromium-headless-shell)
 	command -v gcc   >/dev/null || missing+=(gcc libc6-dev)
 	[ -e /etc/ssl/certs/ca-certificates.crt ] || missing+=(ca-certificates)
 	[ "$${#missing[@]}" -gt 0 ] || exit 0
@@ -111,7 +112,7 @@ sim: build ## simulate the scenarios of testdata/sim side by side (SEEDS=5 for s
 	done
 
 gate: needs build ## the long gates of the main job (minutes; real nginx, real bytes)
-	go test -count=1 -tags gate -run Gate -timeout 30m -v ./cmd/...
+	go test -count=1 -tags gate -run Gate -timeout 90m -v ./cmd/...
 
 clean: ## remove what was built
 	rm -rf bin

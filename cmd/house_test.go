@@ -69,6 +69,7 @@ var modules = map[string][]string{
 	"github.com/goccy/go-yaml":           {"proxy", "config", "cmd/arkvoryctl"},
 	"github.com/alecthomas/kong":         {"cmd/arkvoryctl"},
 	"github.com/willabides/kongplete":    {"cmd/arkvoryctl"},
+	"github.com/posener/complete":        {"cmd/arkvoryctl"},
 	"github.com/vbauerster/mpb":          {"cmd/arkvoryctl"},
 	"github.com/VictoriaMetrics/metrics": {"proxy"},
 	"golang.org/x/sys":                   {"proxy", "cmd"},
@@ -85,11 +86,14 @@ var frontTests = []string{"cmd"}
 // clockReads names every shipped file that reads or waits for the clock, and why it is a shell and not a rule. Rules get
 // the time as an argument. A file that no longer does must leave the list.
 var clockReads = map[string]string{
-	"cmd/arkvory-sidecar/main.go":     "composition root: uptime, the poll that ends a drain and its least time",
-	"cmd/arkvory-sidecar/settings.go": "composition root: the interval at which TLS files are looked at",
+	"cmd/arkvory-sidecar/main.go":      "composition root: uptime, the poll that ends a drain and its least time",
+	"cmd/arkvory-sidecar/settings.go":  "composition root: the interval at which TLS files are looked at",
+	"cmd/arkvoryctl/download.go":       "composition root: the wall time that a time of day counts from",
+	"cmd/arkvoryctl/watch_terminal.go": "terminal shell: how long a line stands",
 
 	"bucket/clock.go":         "the clock file of the buckets: the governor's default clock and its one timer",
 	"queue/admission/gate.go": "default of the injected clock",
+	"queue/client/clock.go":   "the clock file of the client: its default clock",
 	"queue/memory/queue.go":   "shell around the core: default of the injected clock, the tick, the term of a hold",
 	"proxy/download.go":       "the rest of a client's patience, a timer only for a request that waits for a place after a hold",
 	"proxy/front/conn.go":     "socket shell: bounds of a lingering close",
@@ -97,7 +101,6 @@ var clockReads = map[string]string{
 	"proxy/proxy.go":          "composition: one clock for the gates and the readiness page, pauses after a panic, the bound of a stop",
 	"proxy/relay/conn.go":     "socket shell: bound of a look into a TLS record",
 	"proxy/dripping.go":       "the pause before a client that waits in the middle of its response asks again",
-	"proxy/piece.go":          "bound of a request for a piece",
 	"proxy/sources.go":        "uptime in the readiness page, the interval at which files are looked at",
 	"proxy/ticketing.go":      "tickets and Arkvory-Starts-At carry wall times",
 	"proxy/upload.go":         "socket shell: the moment of grace for an upload that is all but done",

@@ -47,6 +47,30 @@
 //
 // A protocol client's session that makes way (Q16) gets the answer of any that waits; the grants of its running responses are untouched.
 //
+// # Waiting without failing
+//
+// A protocol client is told its place at once, with a ticket of its session (ticketing.go, room ticket). A plain client is held in silence first; then, in this order:
+//
+//	a browser's navigation        the waiting page (waiting.go, room waitpage); its script asks with a field of its own and takes no slot by asking
+//	length, strong validator,     the head of the answer, and real bytes of it until the slot comes (dripping.go, piece.go, room drip); the rest by Range and If-Range,
+//	ranges, a place to be fed     or a visibly broken end
+//	all else                      503 or 429 with the facts
+//
+// The head of a fed response is that of the store's own 206 to a first piece that was asked for in the client's name: status and length are those of the range the client asked for, fields that
+// speak of the message's bytes alone (Content-Digest, Content-MD5) are left out. From then on the exchange waits in the queue as a held request does and the dripper writes to the client's
+// socket; Stop hands the socket back. A fed request holds no writer, no buffer but its head, and does not count as in progress.
+//
+// Credentials are the client's of its first request. A store that refuses them later (a registry token of five minutes) ends a fed response with a cut: the client has the
+// chance to come back with a new one, which those that survive a cut do.
+//
+// # Bundles
+//
+// What one plain client fetches from one repository (object.Repository) is one session under the repository's name (X5). A protocol client's downloads are its own to name.
+//
+// # A restart
+//
+// Tickets carry the places over (X8): restart.go begins the grace when the note in the state directory says that a queue stood, or when the first valid ticket of an earlier process comes.
+//
 // # Decision: describe by GET when free
 //
 // See download. A queue that is idle costs no extra request; a storm costs the origin one small request a new session, and polls of waiting sessions never reach it. Where HEAD is

@@ -7,9 +7,10 @@
 // the next byte. The [Dripper] visits every drip once a [Period], from one tick of 250 ms that somebody else's goroutine calls: no goroutine and no timer belong to a drip. A
 // visit gives
 //
-//	bytes = min(BytesPerSecond, Budget / drips) x time since the last visit, at least 1, at most an eighth of what is left
+//	bytes = integral of min(BytesPerSecond, Budget / drips) since the last visit, at least 1, at most an eighth of what is left
 //
-// so all drips together stay within the budget (1 % of the band) while there are at most Budget x Period of them, which [Dripper.Join] sees to. The last byte is never
+// and carries over what it could not give, up to two periods' worth. The integral is kept once for all, tick by tick, so that neither a budget that changes nor drips that
+// come and go let the sum exceed it. When ticks were lost, all that have come due meanwhile are visited. So all drips together stay within the budget (1 % of the band) while there are at most Budget x Period of them, which [Dripper.Join] sees to. The last byte is never
 // dripped: the end of a response is for the exchange to send.
 //
 // Bytes are granted by the direction's governor like all others, asked for without waiting: a drip whose turn there has not come is looked at again on the next tick.
@@ -17,7 +18,8 @@
 // # Where the bytes come from
 //
 // The store holds pieces of [PieceBytes], aligned, each fetched once for all drips of the same object and validator. A piece that a drip stands in stays;
-// the others go, least recently used first, when StoreBytes are reached. When every piece is stood in, a drip fetches what one visit or few need for itself alone. So
+// the others go, least recently used first, when StoreBytes are reached. When every piece is stood in, a drip fetches what one visit or few need for itself alone. A drip that has
+// used up its piece asks for the next at once, a period before it needs it: an origin may take 4 s to answer and the client still hears every 5 s. So
 // a thousand clients of one object cost the origin a request every 16 KiB, and memory never grows beyond StoreBytes and 4 KiB a client. Who shares a piece has shown
 // before that the origin gives him this object under this validator: the exchange asks it with the client's own credentials first.
 //
@@ -35,7 +37,9 @@
 // # Failure
 //
 // An origin that does not answer: the client gets nothing and bears that as any stall; when the fetch works again it goes on. A full socket takes nothing
-// and costs nothing. A sink that fails is cut; whoever owns the connection sees its end. A panic of a fetch is contained and counts as a failure.
+// and costs nothing. A sink that fails is cut; whoever owns the connection sees its end. A panic of a fetch is contained and counts as a failure;
+// one of a sink, source or observer in a visit cuts its drip, because what its client has got is not known any more. A failed fetch is tried again after 4, 8, 16 and then
+// every 30 s, counted from the failure. When the budget falls below a byte a visit for those that joined before, they still get that byte.
 //
 // # Decisions
 //

@@ -12,10 +12,6 @@ import (
 
 var errAway = errors.New("origin is away")
 
-func failing(err error) func(context.Context, *fetch) error {
-	return func(context.Context, *fetch) error { return err }
-}
-
 // A failure that may pass is tried again, ever more seldom, and then it goes on where it was.
 func TestX2_TransientFailureIsTriedAgainWithBackoff(t *testing.T) {
 	for _, store := range []int{0, 1 << 20} {

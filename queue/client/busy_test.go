@@ -326,6 +326,31 @@ func TestC1_RestartInMidDownload(t *testing.T) {
 	})
 }
 
+// TestC1_OneOutageIsOneFault: connections that break together spend one retry, and afterwards one request asks alone.
+func TestC1_OneOutageIsOneFault(t *testing.T) {
+	in(t, func(t *testing.T) {
+		want := noise(6, 4<<20)
+		o := newOrigin(want)
+		o.pace = 100 * time.Millisecond
+		o.script = func(n int, r *http.Request) (*http.Response, error) {
+			response := o.serve(r)
+			if n >= 4 && n < 8 {
+				return cut(response, 100_000, errReset), nil
+			}
+			return response, nil
+		}
+		r := newTrial(t, o)
+		r.opts.RangeBytes = 256 << 10
+		result := r.gets(want)
+		if result.Retries != 1 || r.count(Retrying) != 1 {
+			t.Errorf("%d retries, %d events", result.Retries, r.count(Retrying))
+		}
+		if o.seen()[8].inFlight != 1 {
+			t.Errorf("the first request after the outage is one of %d", o.seen()[8].inFlight)
+		}
+	})
+}
+
 // TestC1_PreemptedInMidDownload: when ranges get 503, all of them pause and one asks; running bodies go on.
 func TestC1_PreemptedInMidDownload(t *testing.T) {
 	in(t, func(t *testing.T) {

@@ -1,0 +1,264 @@
+package proxy
+
+import (
+	"bytes"
+	"fmt"
+	"net/http"
+	"runtime"
+	"runtime/debug"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/arkvory/sidecar/bucket"
+	"github.com/arkvory/sidecar/proxy/drip"
+	"github.com/arkvory/sidecar/queue/admission"
+)
+
+// live changes the policy as an operator does.
+func (b *bench) live(overrides string) {
+	b.t.Helper()
+	body := fmt.Appendf(nil, `{"expectedRevision":%d,"overrides":%s}`, b.p.desk.Current().Revision, overrides)
+	if _, err := b.p.desk.Change(b.t.Context(), body, "token"); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+// TestX2_P10_WaitingTakesNoRequestsPlace: clients that are fed do not count towards MAX_REQUESTS; the drip limit bounds them, all and those of one principal.
+func TestX2_P10_WaitingTakesNoRequestsPlace(t *testing.T) {
+	t.Parallel()
+	l := newLibrary(t)
+	s := newStage(t, l.url(), func(set *Settings) { set.MaxRequests, set.DripLimit = 2, 5 })
+	target := fmt.Sprintf("/f%d", odd)
+	var bodies []*http.Response
+	ask := func(from string) int {
+		resp := s.dialFrom(from).get(target).begin("GET")
+		if resp.StatusCode == 200 {
+			bodies = append(bodies, resp)
+			eventually(t, "it waits", func() bool { return s.left().Held == len(bodies) && s.p.Busy() == 0 })
+		} else if reason := answerOf(resp).reason(t); reason != "download_queued" {
+			t.Errorf("%d %s", resp.StatusCode, reason)
+		}
+		return resp.StatusCode
+	}
+	for i, c := range []struct {
+		from string
+		want int
+	}{{"127.0.0.1", 200}, {"127.0.0.1", 200}, {"127.0.0.1", 200}, {"127.0.0.1", 503}, {"127.0.0.2", 200}, {"127.0.0.3", 200}, {"127.0.0.4", 503}} {
+		if got := ask(c.from); got != c.want {
+			t.Errorf("client %d: %d, want %d", i, got, c.want)
+		}
+	}
+	s.once("GET", "/small10")
+	if d := s.p.drips.Snapshot(); d.Joined != 5 || d.Running != 5 || d.Limit != 5 || s.left().Held != 5 {
+		t.Errorf("%+v %+v", d, s.left())
+	}
+	s.live(`{"sessions":5}`)
+	s.free()
+	for i, resp := range bodies {
+		wantBody(t, fmt.Sprint("client ", i), resp, bytesOf(0, odd))
+	}
+	s.pass(5 * time.Minute) // the one that was refused does not come back
+	s.still(patience)
+}
+
+// TestX2_Q3_AChangeOfThePolicyWhileItWaits: under shared the request needs a place; with none free and none to wait at it asks again, and comes back to the queue when the policy does.
+func TestX2_Q3_AChangeOfThePolicyWhileItWaits(t *testing.T) {
+	t.Parallel()
+	for _, back := range []bool{false, true} {
+		l := newLibrary(t)
+		s := newStage(t, l.url(), func(set *Settings) {
+			set.Downloads = admission.Settings{Capacity: 1, PerPrincipal: 1, WaitLimit: 0, WaitPerPrincipal: 0, Timeout: patience}
+		})
+		_, resp := s.fedClient(fmt.Sprintf("/f%d", odd), 100)
+		place, err := s.p.down.Acquire("somebody", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.live(`{"strategy":"shared"}`)
+		eventually(t, "it left the queue and asked for a place", func() bool { return s.left().Held == 0 && s.p.down.Snapshot().Rejected > 0 })
+		s.fed(s.p.drips.Snapshot().Bytes + 100)
+		if back {
+			s.live(`{}`)
+			eventually(t, "it is in the queue again", func() bool { return s.left().Held == 1 })
+			s.fed(s.p.drips.Snapshot().Bytes + 100)
+			s.free()
+		} else {
+			place.Release()
+		}
+		wantBody(t, fmt.Sprint("back: ", back), resp, bytesOf(0, odd))
+		if back {
+			place.Release()
+		}
+		s.still(patience)
+		s.close()
+	}
+}
+
+// TestX2_Q19_ADefectOfTheQueueWhileItWaits: one in a tick loses nobody's place; one in the wait itself breaks the connection and leaves nothing.
+func TestX2_Q19_ADefectOfTheQueueWhileItWaits(t *testing.T) {
+	t.Parallel()
+	var broken atomic.Pointer[string]
+	began := time.Now()
+	l := newLibrary(t)
+	b := start(t, l.url(), func(s *Settings) {
+		oneSlot(s)
+		s.Hold, s.DripLimit, s.DripBytesPerSecond = 0, 8, 1024
+		s.clock = func() time.Duration {
+			if at := broken.Load(); at != nil && bytes.Contains(debug.Stack(), []byte(*at)) && broken.CompareAndSwap(at, nil) {
+				panic("injected in the queue")
+			}
+			return time.Since(began)
+		}
+	})
+	g, _ := b.p.queue.Admit(holding())
+	defer g.Abandon()
+	whole := b.dial().get(fmt.Sprintf("/f%d", odd)).begin("GET")
+	eventually(t, "it waits", func() bool { return b.left().Held == 1 })
+	at := ".(*Queue).Tick("
+	broken.Store(&at)
+	eventually(t, "the tick panicked", func() bool { return broken.Load() == nil })
+	eventually(t, "it waits on", func() bool { return b.left().Held == 1 && b.p.drips.Snapshot().Running == 1 })
+
+	c := b.dialFrom("127.0.0.2").get(fmt.Sprintf("/g%d", odd))
+	at2 := ".(*exchange).stay("
+	broken.Store(&at2)
+	resp := c.begin("GET")
+	if a := answerOf(resp); a.err == nil {
+		t.Errorf("a whole body of %d bytes behind a defect", len(a.body))
+	}
+	within(t, twoTicks, "the broken one is gone", func() bool { d := b.p.drips.Snapshot(); return d.Joined == 1 && d.Running == 1 && b.p.Busy() == 0 })
+	g.Abandon()
+	wantBody(t, "the one behind the tick's defect", whole, bytesOf(0, odd))
+	b.quiet(patience)
+	if n := b.metric("arkvory_panics_total"); n != "2" {
+		t.Errorf("%s panics", n)
+	}
+}
+
+// TestX2_P9_PiecesAndTheRestFollowRedirects: all of it comes from the host that the origin names, and no credential goes there.
+func TestX2_P9_PiecesAndTheRestFollowRedirects(t *testing.T) {
+	t.Parallel()
+	bucketHost := newLibrary(t)
+	secrets := []string{"Authorization", "Cookie", "X-Api-Key"}
+	front := newLibrary(t)
+	front.on = func(k *call) bool {
+		if k.target == "/hop" {
+			k.reply(302, "Location: "+bucketHost.url()+fmt.Sprintf("/data/%d?sig=s3cr3t\r\n", odd), "")
+			return true
+		}
+		if k.field("Authorization") == "" {
+			k.o.t.Errorf("the own host did not get the credentials: %s", k.raw)
+		}
+		k.reply(307, "Location: /hop\r\n", "moved")
+		return true
+	}
+	s := newStage(t, front.url(), func(set *Settings) { set.FollowRedirects = true })
+	resp := s.dial().get("/blob", "Authorization: Basic dTpw", "Cookie: a=b", "X-Api-Key: k").begin("GET")
+	s.fed(2*drip.PieceBytes + 100)
+	s.free()
+	wantBody(t, "behind a redirect", resp, bytesOf(0, odd))
+	s.still(patience)
+	heads := bucketHost.got("")
+	if len(heads) < 4 { // three pieces and the rest
+		t.Errorf("%d requests at the target: %q", len(heads), heads)
+	}
+	for _, h := range heads {
+		for _, name := range secrets {
+			if field(h, name) != "" {
+				t.Errorf("%s went to the other host:\n%s", name, h)
+			}
+		}
+		if field(h, "Host") != bucketHost.ln.Addr().String() || field(h, "Range") == "" || strings.Contains(h, "\x00") {
+			t.Errorf("asked %q", h)
+		}
+	}
+	for _, h := range front.got("GET /hop") {
+		if strings.Contains(h, "\x00") || field(h, "Host") != "store.test" {
+			t.Errorf("asked %q", h)
+		}
+	}
+	if strings.Contains(s.log.String(), "s3cr3t") {
+		t.Error("the link is in the log")
+	}
+}
+
+// TestX2_B1_FedBytesArePacedLikeAllOthers: two clients of one principal get what its bucket gives, fed and sent together.
+func TestX2_B1_FedBytesArePacedLikeAllOthers(t *testing.T) {
+	t.Parallel()
+	const rate = 256 * kib
+	l := newLibrary(t)
+	s := newStage(t, l.url(), func(set *Settings) {
+		set.DownloadEach, set.DripBytesPerSecond, set.Policy.PerPrincipal = bucket.Limit{BytesPerSecond: rate}, mib, 2
+		set.Policy.Sessions = 2
+	})
+	began := time.Now()
+	bound := func() float64 { return time.Since(began).Seconds()*rate + rate/10 + 1 }
+	var bodies []*http.Response
+	for n := 1; n <= 2; n++ {
+		bodies = append(bodies, s.dialFrom(fmt.Sprintf("127.0.3.%d", n)).get(fmt.Sprintf("/f%d", odd), "Authorization: Basic dTpw").begin("GET"))
+	}
+	eventually(t, "much is fed", func() bool {
+		s.visit()
+		n := s.p.drips.Snapshot().Bytes
+		if most := bound(); float64(n) > most {
+			t.Fatalf("%d bytes fed, at most %.0f by the rule", n, most)
+		}
+		return n > 60000
+	})
+	s.free()
+	var wait sync.WaitGroup
+	for i, resp := range bodies {
+		wait.Go(func() { wantBody(t, fmt.Sprint("client ", i), resp, bytesOf(0, odd)) })
+	}
+	wait.Wait()
+	if most := bound(); 2*odd > most {
+		t.Errorf("%d bytes in %v, at most %.0f by the rule", 2*odd, time.Since(began), most)
+	}
+	if n := s.p.downGov.Snapshot().GrantedBytes; n < 2*odd {
+		t.Errorf("%d bytes granted, %d delivered", n, 2*odd)
+	}
+	s.still(patience)
+}
+
+// TestX2_ACrowdOfOneObject: many clients of one object cost the origin each piece once, and get every byte once.
+func TestX2_ACrowdOfOneObject(t *testing.T) {
+	const clients = 200
+	l := newLibrary(t)
+	s := newStage(t, l.url(), func(set *Settings) {
+		set.DripLimit, set.Policy.RangesPerSession = clients, 4
+		set.Policy.Sessions, set.Policy.PerPrincipal = 8, 8
+		set.HoldLimit = 1
+	})
+	before := runtime.NumGoroutine()
+	target := fmt.Sprintf("/f%d", odd)
+	bodies := make([]*http.Response, clients)
+	conns := make([]*client, clients)
+	var wait sync.WaitGroup
+	for i := range clients {
+		conns[i] = s.dialFrom(fmt.Sprintf("127.0.%d.%d", 10+i/200, 1+i%200)).get(target)
+		wait.Go(func() { bodies[i] = conns[i].begin("GET") })
+	}
+	wait.Wait()
+	eventually(t, "all wait", func() bool { return s.left().Held == clients })
+	s.fed(clients * 3 * drip.PieceBytes)
+	firsts := len(l.got("Range: bytes=0-16383"))
+	if pieces := len(l.got("Range:")) - firsts; firsts != clients || pieces > odd/drip.PieceBytes+1 {
+		t.Errorf("the origin was asked for %d first pieces and %d others", firsts, pieces)
+	}
+	s.free()
+	for i, resp := range bodies {
+		wait.Go(func() { wantBody(t, fmt.Sprint("client ", i), resp, bytesOf(0, odd)) })
+	}
+	wait.Wait()
+	s.still(patience)
+	if n := s.metric(`arkvory_delivered_bytes_total{direction="download"}`); n != fmt.Sprint(clients*odd) {
+		t.Errorf("%s bytes delivered, %d asked for", n, clients*odd)
+	}
+	for _, c := range conns {
+		c.close()
+	}
+	eventually(t, "the goroutines are gone", func() bool { return runtime.NumGoroutine() <= before+l.open() })
+}
