@@ -21,7 +21,7 @@ const (
 	// forever is a hold that only its end ends.
 	forever = time.Duration(1) << 61
 	// dripStore is the memory for bytes that waiting clients share, dripFetchers how many requests for them run at once.
-	dripStore    = 4 << 20
+	dripStore    = 2 << 20
 	dripFetchers = 8
 	// dripBegins is how many clients ask the origin for their first piece at once.
 	dripBegins = 16

@@ -52,13 +52,17 @@ func completionScript(shell, program string, model *kong.Application) string {
 	return "complete -o default -C " + shellQuote(quoted) + " arkvoryctl\n"
 }
 
-// fishScript is that of fish, which has no COMP_LINE of its own. Flags that take a file are named to it one by one.
+// fishScript is that of fish, which has no COMP_LINE of its own and completes --flag=value as one word. Flags that take a file are named to it one by one.
 func fishScript(program string, model *kong.Application) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, `function __complete_arkvoryctl
     set -lx COMP_LINE (commandline -cp)
-    test -z (commandline -ct); and set COMP_LINE "$COMP_LINE "
-    %s
+    set -l token (commandline -ct)
+    test -z "$token"; and set COMP_LINE "$COMP_LINE "
+    set -l before (string match -r -- '^--[^=]+=' $token) # of --flag=value only the value is offered
+    for word in (%s)
+        echo "$before$word"
+    end
 end
 complete -c arkvoryctl -f -a '(__complete_arkvoryctl)'
 `, program)

@@ -139,6 +139,9 @@ func (x *Drip) step(now time.Duration) (again bool) {
 		return again
 	}
 	n = min(n, int64(len(b)))
+	if x.piece.alone {
+		n = min(n, max(int64(x.piece.size/aloneVisits), 1))
+	}
 	if x.granted == 0 {
 		g, waits, err := x.Pace.Begin(n)
 		switch {
@@ -257,7 +260,7 @@ func (x *Drip) stand() bool {
 		x.piece, x.own = p, false
 		return true
 	}
-	if d.closed || len(d.jobs) >= 4*d.set.Fetchers {
+	if d.closed || len(d.jobs) >= jobsEach*d.set.Fetchers {
 		return false
 	}
 	first := number * PieceBytes
@@ -265,7 +268,7 @@ func (x *Drip) stand() bool {
 	alone := p != nil || !d.store.room(int(size)) // every piece is stood in, or somebody named another size
 	if alone {
 		visit := int64(min(d.rate*Period.Seconds(), PieceBytes))
-		first, size = x.offset, min(max(4*visit, leastFetch), mostFetch, x.SizeBytes-x.offset)
+		first, size = x.offset, min(max(aloneVisits*visit, leastFetch), mostFetch, x.SizeBytes-x.offset)
 	}
 	fetch := x.Source.Piece(first, first+size-1) // before anything is noted: it may panic
 	if alone {

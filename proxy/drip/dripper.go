@@ -12,13 +12,15 @@ import (
 
 // Times and sizes of the rule.
 const (
-	Step       = 250 * time.Millisecond // between two ticks
-	Period     = 4 * time.Second        // between two visits of a drip: some clients give up after 5 s of nothing at the end of a chain of proxies
-	PieceBytes = 16 << 10
-	visits     = int(Period / Step)
-	leastFetch = 512                         // of a fetch for one drip alone
-	mostFetch  = 4 << 10                     // of the same
-	each       = int64(Period / time.Second) // drips that a byte per second of budget covers: each needs a byte a visit
+	Step        = 250 * time.Millisecond // between two ticks
+	Period      = 4 * time.Second        // between two visits of a drip: some clients give up after 5 s of nothing at the end of a chain of proxies
+	PieceBytes  = 16 << 10
+	visits      = int(Period / Step)
+	leastFetch  = 256                         // of a fetch for one drip alone
+	mostFetch   = 2 << 10                     // of the same: what one holds while it waits
+	aloneVisits = 2                           // that such a fetch feeds
+	jobsEach    = 64                          // fetches that may wait for each fetcher
+	each        = int64(Period / time.Second) // drips that a byte per second of budget covers: each needs a byte a visit
 )
 
 // Errors of a Piece; every other one is worth another try.

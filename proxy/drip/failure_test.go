@@ -39,7 +39,7 @@ func TestX2_TransientFailureIsTriedAgainWithBackoff(t *testing.T) {
 			}
 			away = false
 			w.pass(time.Minute)
-			if s.c.got() < 20*1024 {
+			if s.c.got() < 12*1024 {
 				t.Errorf("%d bytes a minute later", s.c.got())
 			}
 			n := len(tries)

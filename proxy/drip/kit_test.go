@@ -315,7 +315,7 @@ func CheckInvariants(t *testing.T, d *Dripper) {
 		fail("I1: %d in the wheel, counted %d; %d joined, counted %d", running, d.running, joined, d.joined)
 	}
 	checkStore(fail, d, stood)
-	if d.workers > d.set.Fetchers || len(d.jobs) > 4*d.set.Fetchers {
+	if d.workers > d.set.Fetchers || len(d.jobs) > jobsEach*d.set.Fetchers {
 		fail("%d fetchers, %d jobs", d.workers, len(d.jobs))
 	}
 }

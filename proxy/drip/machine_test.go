@@ -285,7 +285,7 @@ func TestX2_RandomHistoriesAgreeWithTheModel(t *testing.T) {
 			bytes, cut, panics = bytes+m.bytes, cut+m.cut, panics+m.panics
 		})
 	}
-	if bytes < 1<<20 || cut < 100 || panics < 20 {
+	if bytes < 1<<19 || cut < 100 || panics < 20 {
 		t.Errorf("a lame history: %d bytes, %d cut, %d panics", bytes, cut, panics)
 	}
 }

@@ -435,7 +435,7 @@ func TestC1_Refused(t *testing.T) {
 
 // TestC1_CancelStopsAtOnce at every event of a long story, and the next run goes on.
 func TestC1_CancelStopsAtOnce(t *testing.T) {
-	want := noise(8, 2<<20)
+	want := noise(8, 500_000)
 	story := func(o *origin) func(int, *http.Request) (*http.Response, error) {
 		return func(n int, r *http.Request) (*http.Response, error) {
 			switch {
@@ -454,7 +454,7 @@ func TestC1_CancelStopsAtOnce(t *testing.T) {
 			o.pace = time.Second
 			o.script = story(o)
 			r := newTrial(t, o)
-			r.opts.RangeBytes, r.opts.NotBefore = 512<<10, time.Now().Add(3*time.Minute)
+			r.opts.RangeBytes, r.opts.NotBefore = 125_000, time.Now().Add(3*time.Minute)
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
 			var when time.Time

@@ -203,7 +203,7 @@ func (s story) trouble(o *origin, put func(int), calm bool) func(int, *http.Requ
 // TestC3_ThereAndBackAgain: the object changes in mid-download, the process dies at any moment after that, and the object
 // changes back. Bytes of the state between must not stand where the old checkpoint vouched for the first one's.
 func TestC3_ThereAndBackAgain(t *testing.T) {
-	first, between := noise(30, 1_500_000), noise(31, 1_500_000)
+	first, between := noise(30, 560_000), noise(31, 560_000)
 	for _, lag := range []time.Duration{0, 5 * time.Second} {
 		for n := 1; ; n++ {
 			finished := false
@@ -219,7 +219,7 @@ func TestC3_ThereAndBackAgain(t *testing.T) {
 				d := newMemDisk()
 				d.dieAt, d.lag = n, lag
 				r := newTrial(t, o)
-				r.disk, r.opts.RangeBytes, r.opts.Parallel = d, 200_000, 3
+				r.disk, r.opts.RangeBytes, r.opts.Parallel = d, 70_000, 3
 				_, err := r.run(t.Context())
 				finished = err == nil
 				o.script = nil
