@@ -59,7 +59,7 @@ s, name, tune = requests.Session(), os.environ["ID"] + ".bin", os.environ["TUNE"
 if tune: s.mount("http://", HTTPAdapter(max_retries=eval(tune)))
 r = s.get(os.environ["BASE"] + "/" + name); r.raise_for_status(); open("out/" + name, "wb").write(r.content)'`
 
-// stockClients are the rows in the table's order.
+// stockClients are the rows in the table's order. --retry-times of skopeo stands in no row: skopeo does not count a refusal among what it repeats.
 func stockClients() []*stockClient {
 	file := func(name, tool, script, tuned string) *stockClient {
 		return &stockClient{name: name, needs: []string{tool}, version: tool + " --version", store: "files", seed: seedFile, script: script, tuned: tuned}
@@ -87,7 +87,7 @@ func stockClients() []*stockClient {
 			script: `python3 -m pip download -q $TUNE --no-deps --index-url "$BASE/$ID/simple/" -d out kitpkg`, tuned: "--retries 50"},
 		browser("Chromium, a saved link", saveLink),
 		browser("Chromium, a navigation", navigate),
-		pull("skopeo copy", "skopeo", "skopeo --version", layout, `skopeo --insecure-policy copy -q $TUNE --src-tls-verify=false "docker://$HP/kit/$ID:v1" oci:out:v1`, "--retry-times 20"),
+		pull("skopeo copy", "skopeo", "skopeo --version", layout, `skopeo --insecure-policy copy -q --src-tls-verify=false "docker://$HP/kit/$ID:v1" oci:out:v1`, ""),
 		pull("crane pull", "crane", "crane version", layout, `rmdir out; crane --insecure pull --format oci "$HP/kit/$ID:v1" out`, ""),
 		pull("oras pull", "oras", "oras version", titled, `oras pull --plain-http -o out "$HP/kit/$ID:v1" >/dev/null`, ""),
 		pull("podman pull", "podman", "podman --version", unpacked, podmanPull, ""),

@@ -5,9 +5,15 @@ import (
 	"crypto/tls"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net"
 	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -330,7 +336,7 @@ func TestX2_AnOriginThatFailsForAWhileIsAskedAgain(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			l := newLibrary(t)
-			s := newStage(t, l.url(), func(set *Settings) { set.ResponseTimeout = 100 * time.Millisecond })
+			s := newStage(t, l.url(), func(set *Settings) { set.ResponseTimeout, set.StallTimeout = 100*time.Millisecond, 6*time.Second })
 			_, resp := s.fedClient(fmt.Sprintf("/f%d", odd), 100)
 			failures := 2
 			l.set(func() {
@@ -446,7 +452,7 @@ func TestX2_P10_AStallIsToldFromADeparture(t *testing.T) {
 	if a := answerOf(resp); a.err == nil || a.body != bytesOf(0, odd)[:drip.PieceBytes] {
 		t.Errorf("%d bytes, %v", len(a.body), a.err)
 	}
-	s.still(patience)
+	within(t, twoTicks, "the client is gone", func() bool { return s.p.drips.Snapshot().Joined == 0 && s.p.Working() == 0 })
 	if n := s.metric(`arkvory_upstream_errors_total{reason="stalled"}`); n != "1" {
 		t.Errorf("%s stalls of the origin", n)
 	}
@@ -491,13 +497,21 @@ func TestX2_P3_AClientThatDoesNotReadDelaysNobody(t *testing.T) {
 // accept, though it calls both answers by one validator.
 func TestX2_I5_NobodyIsFedAnothersBytes(t *testing.T) {
 	t.Parallel()
-	for name, c := range map[string]struct{ fields, by string }{
+	for name, c := range map[string]struct{ fields, by string }{ // those called private begin alike
 		"private answers":    {"ETag: \"v1\"\r\nCache-Control: max-age=1, private\r\n", "Authorization"},
+		"private by address": {"ETag: \"v1\"\r\nCache-Control: private\r\n", "X-Who"},
+		"private by cookie":  {"ETag: \"v1\"\r\nVary: Accept, Cookie\r\n", "Cookie"},
 		"one tag for all":    {"ETag: \"v1\"\r\n", "Authorization"},
 		"encodings, dated":   {"Date: Mon, 30 Nov 2026 10:00:00 GMT\r\nLast-Modified: Sun, 29 Nov 2026 10:00:00 GMT\r\nVary: Accept-Encoding\r\n", "Accept-Encoding"},
 		"languages, one tag": {"ETag: \"v1\"\r\nVary: Accept-Language\r\n", "Accept-Language"},
 	} {
 		l := newLibrary(t)
+		object := func(seed byte) string {
+			if strings.HasPrefix(name, "private") {
+				return bytesOf(0, odd)[:drip.PieceBytes] + bytesOf(seed, odd)[drip.PieceBytes:]
+			}
+			return bytesOf(seed, odd)
+		}
 		l.on = func(k *call) bool {
 			seed := byte(1)
 			if strings.HasSuffix(k.field(c.by), "2") {
@@ -508,7 +522,7 @@ func TestX2_I5_NobodyIsFedAnothersBytes(t *testing.T) {
 				return false
 			}
 			k.send(fmt.Sprintf("HTTP/1.1 206 X\r\n%sContent-Range: bytes %d-%d/%d\r\nContent-Length: %d\r\n\r\n", c.fields, first, last, odd, last-first+1),
-				bytesOf(seed, odd)[first:last+1])
+				object(seed)[first:last+1])
 			return true
 		}
 		s := newStage(t, l.url(), nil)
@@ -519,7 +533,7 @@ func TestX2_I5_NobodyIsFedAnothersBytes(t *testing.T) {
 		s.fed(3 * drip.PieceBytes)
 		s.free()
 		for i, resp := range bodies {
-			wantBody(t, fmt.Sprintf("%s: client %d", name, i+1), resp, bytesOf(byte(i+1), odd))
+			wantBody(t, fmt.Sprintf("%s: client %d", name, i+1), resp, object(byte(i+1)))
 		}
 		s.still(patience)
 		s.close()
@@ -559,4 +573,181 @@ func TestX2_L1_AStopWaitsForNoPiece(t *testing.T) {
 	if took := time.Since(began); took > 5*time.Second {
 		t.Errorf("the stop took %v", took)
 	}
+}
+
+// TestX2_P1_NginxBehindAHold: a client is held in silence first; what nginx serves under its own validator reaches it whole.
+func TestX2_P1_NginxBehindAHold(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	want := bytesOf(0, odd)
+	if err := os.WriteFile(filepath.Join(root, "big.bin"), []byte(want), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	s := newStage(t, nginx(t, root, "", ""), func(set *Settings) { set.Hold = 50 * time.Millisecond })
+	c := s.dial().get("/big.bin", "Range: bytes=1000-")
+	eventually(t, "it is held in silence", func() bool { return s.p.holds.taken() == 1 })
+	s.pass(time.Second)
+	resp := c.begin("GET")
+	if resp.StatusCode != 206 || resp.Header.Get("Content-Range") != fmt.Sprintf("bytes 1000-%d/%d", odd-1, odd) || resp.Header.Get("ETag") == "" {
+		t.Errorf("%d %v", resp.StatusCode, resp.Header)
+	}
+	s.fed(2 * drip.PieceBytes)
+	if left := s.left(); left.Held != 1 || s.p.holds.taken() != 0 {
+		t.Errorf("%+v", left)
+	}
+	s.free()
+	wantBody(t, "nginx", resp, want[1000:])
+	s.pass(time.Minute)
+	s.still(patience)
+}
+
+// TestX2_TheMomentsOfTheSlot: it comes before the first byte was fed, or while a piece is on its way; requests behind the first are answered in their turn.
+func TestX2_TheMomentsOfTheSlot(t *testing.T) {
+	t.Parallel()
+	for _, moment := range []string{"first piece", "second piece"} {
+		l := newLibrary(t)
+		var s *stage
+		there, goOn := make(chan struct{}), make(chan struct{})
+		l.fields = "Connection: close\r\n" // and an origin that keeps no connection
+		l.on = func(k *call) bool {
+			k.over = true
+			first, last, ranged := k.asked(odd)
+			if ranged && k.method == "GET" && last != odd-1 && (first == 0) == (moment == "first piece") {
+				close(there)
+				<-goOn
+			}
+			return false
+		}
+		s = newStage(t, l.url(), nil)
+		c := s.dial().send(request("GET", "/small10") + request("GET", fmt.Sprintf("/f%d", odd)) + request("GET", "/small20"))
+		c.ok(200)
+		if moment == "second piece" {
+			s.fed(1)
+			eventually(t, moment, func() bool {
+				s.visit()
+				select {
+				case <-there:
+					return true
+				default:
+					return false
+				}
+			})
+		} else {
+			<-there
+		}
+		s.free()
+		close(goOn)
+		if a := c.ok(200); a.body != bytesOf(0, odd) {
+			t.Errorf("%s: %d bytes, not the object", moment, len(a.body))
+		}
+		if a := c.ok(200); a.body != bytesOf(0, 20) {
+			t.Errorf("%s: what follows: %q", moment, a.body)
+		}
+		s.still(patience)
+		s.close()
+	}
+}
+
+// TestX2_P6_AClientThatLeavesBeforeTheHead has left and was not refused: the origin is silent when it is asked for the first piece.
+func TestX2_P6_AClientThatLeavesBeforeTheHead(t *testing.T) {
+	t.Parallel()
+	l := newLibrary(t)
+	asked := make(chan struct{}, 64)
+	l.on = func(k *call) bool {
+		if k.method != "GET" || k.field("Range") == "" {
+			return false
+		}
+		asked <- struct{}{}
+		k.closed()
+		return true
+	}
+	s := newStage(t, l.url(), nil)
+	var all []*client
+	for i := range dripBegins + 4 { // those behind the turn leave as well
+		all = append(all, s.dialFrom(fmt.Sprintf("127.0.4.%d", i+1)).get(fmt.Sprintf("/f%d", odd)))
+	}
+	for range dripBegins {
+		<-asked
+	}
+	eventually(t, "all are there", func() bool { return s.p.drips.Snapshot().Joined == len(all) })
+	for _, c := range all {
+		c.close()
+	}
+	within(t, twoTicks, "they are gone", func() bool { return s.p.drips.Snapshot().Joined == 0 && s.p.Busy() == 0 && s.left().Busy == 0 })
+	if n := s.metric(`arkvory_client_errors_total{reason="client_gone"}`); n != fmt.Sprint(len(all)) {
+		t.Errorf("%s of %d have left", n, len(all))
+	}
+	if n := s.metric(`arkvory_requests_total{outcome="download_queued"}`); n != "0" {
+		t.Errorf("%s were refused", n)
+	}
+	s.pass(10 * time.Minute)
+	s.still(twoTicks)
+}
+
+// TestX2_O2_NeverTwoObjectsInOneBody: many clients, of whom some leave, while the object, the policy and the slots change all the time.
+func TestX2_O2_NeverTwoObjectsInOneBody(t *testing.T) {
+	t.Parallel()
+	const clients, rounds = 24, 4
+	l := newLibrary(t)
+	l.set(func() { l.etag, l.seed = `"0"`, 0 })
+	s := newStage(t, l.url(), func(set *Settings) { set.DripLimit, set.Policy.IdleFor = 256, time.Second })
+	stop := make(chan struct{})
+	var changes, all sync.WaitGroup
+	changes.Go(func() {
+		tick := time.NewTicker(20 * time.Millisecond)
+		defer tick.Stop()
+		for n := byte(1); ; n++ {
+			select {
+			case <-stop:
+				return
+			case <-tick.C:
+				s.visit()
+				if n%8 == 0 {
+					l.set(func() { l.etag, l.seed = fmt.Sprintf(`"%d"`, n/8%4), n/8%4 })
+				}
+			}
+		}
+	})
+	unflip := s.flip()
+	var whole, broken, refused atomic.Int64
+	for i := range clients {
+		all.Go(func() {
+			random := rand.New(rand.NewPCG(5, uint64(i)))
+			for range rounds {
+				c := s.dialFrom(fmt.Sprintf("127.0.5.%d", i+1)).get(fmt.Sprintf("/f%d", odd))
+				resp := c.begin("GET")
+				if resp.StatusCode != 200 {
+					refused.Add(1)
+					c.close()
+					continue
+				}
+				seed, _ := strconv.Atoi(strings.Trim(resp.Header.Get("ETag"), `"`))
+				limit := int64(odd)
+				if random.IntN(3) == 0 {
+					limit = random.Int64N(odd)
+				}
+				got, err := io.ReadAll(io.LimitReader(resp.Body, limit))
+				if want := bytesOf(byte(seed), odd); string(got) != want[:len(got)] || err == nil && int64(len(got)) != limit {
+					t.Errorf("%d bytes of object %d differ, %v", len(got), seed, err)
+				}
+				if err == nil {
+					whole.Add(1)
+				} else {
+					broken.Add(1)
+				}
+				c.close()
+			}
+		})
+	}
+	s.free()
+	all.Wait()
+	unflip()
+	close(stop)
+	changes.Wait()
+	t.Logf("%d whole or as much as they wanted, %d cut, %d refused; %+v", whole.Load(), broken.Load(), refused.Load(), s.p.drips.Snapshot())
+	if whole.Load() == 0 {
+		t.Error("nobody got anything")
+	}
+	s.pass(20 * time.Minute)
+	s.still(patience)
 }

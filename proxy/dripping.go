@@ -21,7 +21,7 @@ const (
 	// forever is a hold that only its end ends.
 	forever = time.Duration(1) << 61
 	// dripStore is the memory for bytes that waiting clients share, dripFetchers how many requests for them run at once.
-	dripStore    = 2 << 20
+	dripStore    = 1 << 20
 	dripFetchers = 8
 	// dripBegins is how many clients ask the origin for their first piece at once.
 	dripBegins = 16
@@ -116,7 +116,12 @@ func (x *exchange) beginDrip(d *drip.Drip, a *queue.Ask) (begun, over bool) {
 	piece := pieces.Get().(*[drip.PieceBytes]byte)
 	defer pieces.Put(piece)
 	start, ok := x.firstPiece(a, piece)
-	if !ok {
+	switch {
+	case ok:
+	case x.gone():
+		x.left()
+		return false, true
+	default:
 		return false, false
 	}
 	x.c.MarkSent()
@@ -126,6 +131,8 @@ func (x *exchange) beginDrip(d *drip.Drip, a *queue.Ask) (begun, over bool) {
 		return false, true
 	}
 	x.freeOut()
+	x.c.Req.Detach()
+	x.c.Unpin()
 	x.openPace()
 	start.Sink, start.Pace, start.Sent = &sink{Conn: x.c, span: x.span}, x.pace, x.dripped
 	start.Source = &source{x: x, span: x.span}
@@ -255,12 +262,12 @@ func (x *exchange) firstPiece(a *queue.Ask, buffer *[drip.PieceBytes]byte) (s dr
 		a.SizeBytes, a.Validator = f.SizeBytes, f.Validator
 		x.span = &span{part: !whole, first: first, last: last, facts: f}
 		s = drip.Start{First: first, Last: last, SizeBytes: size, Piece: buffer[:end-begin+1], PieceFirst: begin}
-		credentials := x.sharedBy()
+		by := x.sharedBy()
 		if !x.readPiece(s.Piece) {
 			x.span = nil
 			return s, false
 		}
-		s.Object = x.sharedKey(credentials, s.Piece)
+		s.Object = x.sharedKey(by, s.Piece)
 		return s, true
 	}
 	return s, false
@@ -287,23 +294,23 @@ func (x *exchange) readPiece(p []byte) bool {
 	return true
 }
 
-// sharedBy is whose pieces may be shared: everybody's, or those under the same credentials when the origin calls its answer private or tells it apart by them.
-func (x *exchange) sharedBy() [16]byte {
+// sharedBy is who shares the pieces: everybody, or the client alone when the origin calls its answer private or tells it apart by who asks.
+func (x *exchange) sharedBy() string {
 	control, vary := x.w.Resp.Lookup("cache-control"), x.w.Resp.Lookup("vary")
 	if wire.HasToken(control, "private") || wire.HasToken(control, "no-store") || wire.HasToken(vary, "*") || wire.HasToken(vary, "authorization") ||
 		wire.HasToken(vary, "cookie") {
-		return x.id.Credentials
+		return string(x.id.Credentials[:]) + x.id.Client.String()
 	}
-	return [16]byte{}
+	return ""
 }
 
 // sharedKey names the bytes of the object for all who are fed with it. Their first piece is a part of the name: origins give several languages, encodings or users
 // different bytes under one validator, a date above all, and nobody may be fed what another one was given.
-func (x *exchange) sharedKey(credentials [16]byte, piece []byte) object.Key {
+func (x *exchange) sharedKey(by string, piece []byte) object.Key {
 	sum := sha256.Sum256(piece)
 	name := append(append([]byte(nil), x.name...), 0)
 	name = append(append(name, x.span.facts.Validator...), 0)
-	return object.MakeKey(append(name, sum[:]...), credentials)
+	return object.MakeKey(append(append(name, by...), sum[:]...), [16]byte{})
 }
 
 // resume sends the rest of a dripped response from offset on, asked for by Range and If-Range: the bytes of another object never follow those that were sent.

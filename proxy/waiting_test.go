@@ -11,9 +11,11 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/arkvory/sidecar/bucket"
 	"github.com/arkvory/sidecar/proxy/drip"
+	"github.com/arkvory/sidecar/proxy/waitpage"
 	"github.com/arkvory/sidecar/queue/admission"
 )
 
@@ -261,4 +263,143 @@ func TestX2_ACrowdOfOneObject(t *testing.T) {
 		c.close()
 	}
 	eventually(t, "the goroutines are gone", func() bool { return runtime.NumGoroutine() <= before+l.open() })
+}
+
+// navigation is what a browser sends when a link is followed; question is what the page's script sends.
+var (
+	navigation = []string{"User-Agent: Mozilla/5.0 (X11; Linux x86_64)", "Sec-Fetch-Mode: navigate", "Accept: text/html,*/*;q=0.8", "Accept-Language: ru"}
+	question   = []string{"User-Agent: Mozilla/5.0 (X11; Linux x86_64)", "Sec-Fetch-Mode: same-origin", "Accept: application/json", "Arkvory-Waiting-Page: 1"}
+)
+
+// TestV4_ANavigationGetsThePage: with the facts of the queue, and then the file, asked for by the same address; the browser's other requests are fed as any client's.
+func TestV4_ANavigationGetsThePage(t *testing.T) {
+	t.Parallel()
+	l := newLibrary(t)
+	s := newStage(t, l.url(), signed)
+	target := fmt.Sprintf("/f%d", odd)
+	c := s.dial()
+	a := c.get(target, navigation...).ok(503)
+	h := a.Header
+	if h.Get("Content-Type") != waitpage.ContentType || h.Get("Content-Security-Policy") != waitpage.ContentSecurityPolicy || h.Get("Retry-After") == "" ||
+		h.Get("Cache-Control") != "no-store" || h.Get("Arkvory-Queue-Position") != "1" || h.Get("Arkvory-Queue-Ticket") == "" || a.Close {
+		t.Errorf("%v", h)
+	}
+	if !strings.Contains(a.body, `lang="ru"`) || !strings.Contains(a.body, fmt.Sprintf("f%d", odd)) || !strings.Contains(a.body, waitpage.PollField) {
+		t.Errorf("%.300s", a.body)
+	}
+	if n := s.metric("arkvory_waiting_pages_total"); n != "1" || s.p.drips.Snapshot().Started != 0 {
+		t.Errorf("%s pages", n)
+	}
+	other := append([]string{"Sec-Fetch-Mode: no-cors"}, navigation[0])
+	resp := s.dial().get(target, other...).begin("GET")
+	if resp.StatusCode != 200 {
+		t.Errorf("what is no navigation: %d", resp.StatusCode)
+	}
+	s.fed(1)
+	s.free()
+	wantBody(t, "what is no navigation", resp, bytesOf(0, odd))
+	if a := c.get(target, navigation...).ok(200); a.body != bytesOf(0, odd) {
+		t.Errorf("%d bytes", len(a.body))
+	}
+	s.still(patience)
+}
+
+// TestV4_QuestionsOfThePage: they take nothing, keep the place, and are answered as the download stands.
+func TestV4_QuestionsOfThePage(t *testing.T) {
+	t.Parallel()
+	l := newLibrary(t)
+	s := newStage(t, l.url(), signed)
+	target := fmt.Sprintf("/f%d", odd)
+	c := s.dial()
+	c.get(target, navigation...).ok(503)
+	ask := func(target string, status int) answer {
+		t.Helper()
+		a := c.get(target, question...).ok(status)
+		if a.Header.Get("Content-Type") != "application/json" || a.Header.Get("Cache-Control") != "no-store" || a.Close {
+			t.Errorf("%s: %v", target, a.Header)
+		}
+		return a
+	}
+	gets := len(l.got(""))
+	for range 20 { // long beyond the no-show of who stops asking
+		a := ask(target, 503)
+		if a.reason(t) != "download_queued" || a.Header.Get("Arkvory-Queue-Position") != "1" || a.Header.Get("Retry-After") == "" {
+			t.Errorf("%s %v", a.body, a.Header)
+		}
+		s.pass(20 * time.Second)
+	}
+	if left := s.left(); left.Waiting != 1 || left.Held != 0 || left.Active != 1 || len(l.got("")) != gets {
+		t.Errorf("%+v, %d GETs", left, len(l.got(""))-gets)
+	}
+	ask("/small10", 200)
+	s.free()
+	for range 3 {
+		if a := ask(target, 200); a.body != "{\"ready\":true}\n" || a.Header.Get("Arkvory-Queue-Ticket") != "" && s.left().Active != 0 {
+			t.Errorf("%q %v", a.body, a.Header)
+		}
+	}
+	if left := s.left(); left.Active != 0 || left.Held != 0 {
+		t.Errorf("a question took a slot: %+v", left)
+	}
+	if a := c.get(target, navigation...).ok(200); a.body != bytesOf(0, odd) {
+		t.Errorf("%d bytes", len(a.body))
+	}
+	s.still(patience)
+
+	gone := newStage(t, l.url(), nil)
+	gone.once("GET", target, navigation...)
+	for range 3 {
+		gone.once("GET", target, question...)
+	}
+	gone.pass(10 * time.Minute)
+	if left := gone.left(); left.Waiting != 0 {
+		t.Errorf("who stops asking stands in the queue: %+v", left)
+	}
+	gone.p.StartDrain()
+	if a := gone.once("GET", target, question...); a.StatusCode != 503 || a.reason(t) != "draining" {
+		t.Errorf("%d %s", a.StatusCode, a.body)
+	}
+}
+
+// TestV4_AQuestionAboutWhatTheOriginRefuses is answered so that the browser goes to see the origin's own answer, and no page covers that.
+func TestV4_AQuestionAboutWhatTheOriginRefuses(t *testing.T) {
+	t.Parallel()
+	for _, status := range []int{401, 403, 404, 410, 500} {
+		l := newLibrary(t)
+		l.on = func(k *call) bool {
+			k.reply(status, "", map[bool]string{false: "own words"}[k.method == "HEAD"])
+			return true
+		}
+		s := newStage(t, l.url(), nil)
+		if a := s.once("GET", "/f400000", question...); a.StatusCode != 200 && a.StatusCode != status {
+			t.Errorf("%d: the question got %d %s", status, a.StatusCode, a.body)
+		}
+		if a := s.once("GET", "/f400000", navigation...); a.StatusCode != status || a.body != "own words" {
+			t.Errorf("%d: the navigation got %d %q", status, a.StatusCode, a.body)
+		}
+		if left := s.left(); left.Waiting != 0 {
+			t.Errorf("%d: %+v", status, left)
+		}
+		s.close()
+	}
+}
+
+// TestV4_HostileNames: what the address says is shown as text, whatever it is.
+func TestV4_HostileNames(t *testing.T) {
+	t.Parallel()
+	l := newLibrary(t)
+	s := newStage(t, l.url(), nil)
+	for _, name := range []string{"%3Cimg%20src=x%20onerror=alert(1)%3E", "<script>alert(1)</script>", "%22%3E%3Cscript%3Ealert(1)//", "%00%0d%0aX-Evil:%201", "%e2%80%aefdp.exe",
+		"%ff%fe", "%", "%zz", "..%2f..%2fetc%2fpasswd", "a%0d%0a%0d%0a<b>", strings.Repeat("%f0%9f%92%a3", 200), "&quot;'`", "{{7*7}}", ";a=b"} {
+		target := "/d/" + name + "-400000"
+		a := s.once("GET", target, navigation...)
+		if a.StatusCode == 400 { // no request at all
+			continue
+		}
+		text := strings.ToLower(a.body)
+		if a.StatusCode != 503 || a.Header.Get("Content-Type") != waitpage.ContentType || a.Header.Get("X-Evil") != "" || strings.Contains(text, "<img") ||
+			strings.Count(text, "<script") != 1 || strings.Contains(text, "<b>") || strings.ContainsAny(a.body, "\x00\u202e") || !utf8.ValidString(a.body) {
+			t.Errorf("%q: %d %v", name, a.StatusCode, a.Header)
+		}
+	}
 }

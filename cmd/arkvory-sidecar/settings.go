@@ -51,7 +51,7 @@ func settings(cfg config.Config, log zerolog.Logger) (proxy.Settings, func() fun
 		},
 		Hold: cfg.DownloadHold, HoldLimit: cfg.TransferQueueLimit, HoldPerPrincipal: max(cfg.TransferQueuePerPrincipal, cfg.TransferQueueLimit/2),
 		Bundles: cfg.DownloadBundles, DripLimit: cfg.DownloadDripLimit, DripBytesPerSecond: cfg.DownloadDripBytesPerSecond,
-		StateDir: cfg.StateDir, Grace: cfg.RestartGrace, Gather: gatherTime,
+		StateDir: cfg.StateDir, Grace: cfg.RestartGrace, Gather: queue.GatherFor,
 		CacheEntries: cfg.ObjectCacheEntries, CacheLife: cfg.ObjectCacheLife, Log: log,
 	}
 	none := func() func() { return func() {} }

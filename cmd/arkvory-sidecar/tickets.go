@@ -11,12 +11,8 @@ import (
 	"github.com/arkvory/sidecar/ticket"
 )
 
-const (
-	// gatherTime is for how long after a restart nobody gets a slot, so that those who were in the queue are back first: see package queue.
-	gatherTime = 5 * time.Second
-	// keyTime bounds the look for the key.
-	keyTime = 10 * time.Second
-)
+// keyTime bounds the look for the key.
+const keyTime = 10 * time.Second
 
 // openTickets gives the proxy its ticket key (T3), and keyed hashes of tokens that outlive the process as the tickets do: a ticket names the principal, which for
 // an opaque token is such a hash.

@@ -62,10 +62,16 @@ func (d *download) Run(to streams) error {
 	ctx, release := untilSignalled(context.Background(), to.complaints)
 	defer release()
 	watch := d.watcher(plan, to)
-	plan.options.Observe = watch.see
+	var last client.Event
+	plan.options.Observe = func(e client.Event) {
+		if e.Kind != client.Verifying { // its bytes are those that were checked
+			last = e
+		}
+		watch.see(e)
+	}
 	result, err := client.Download(ctx, plan.options)
 	if err != nil && ctx.Err() != nil {
-		err = interruption{cause: context.Cause(ctx), err: err}
+		err = interruption{cause: context.Cause(ctx), err: err, last: last}
 	}
 	err = plan.secrets.clean(err)
 	watch.end(result, err)
@@ -73,10 +79,20 @@ func (d *download) Run(to streams) error {
 }
 
 // interruption is the end of a download by a signal. It says how to go on instead of what broke.
-type interruption struct{ cause, err error }
+type interruption struct {
+	cause, err error
+	last       client.Event
+}
 
 func (i interruption) Error() string {
-	return i.cause.Error() + "; what came is kept: run the same command again to go on"
+	kept := ""
+	switch {
+	case i.last.Bytes > 0:
+		kept = ", " + showBytes(i.last.Bytes) + " are kept"
+	case i.last.Kind == client.Queued && i.last.Position > 0:
+		kept = ", the place in the queue is kept for some minutes"
+	}
+	return fmt.Sprintf("%v%s; run the same command again to go on", i.cause, kept)
 }
 func (i interruption) Unwrap() []error { return []error{i.cause, i.err} }
 

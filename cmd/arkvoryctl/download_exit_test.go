@@ -91,7 +91,7 @@ func TestC4_Signals(t *testing.T) {
 			p := start(t, dir, nil, func(c *exec.Cmd) { c.Stdout = lines.writer }, args...)
 			lines.until(`"bytes":200000`)
 			p.signal(one.signal)
-			if code, said := p.end(), p.errors.String(); code != one.code || !strings.Contains(said, one.says) || !strings.Contains(said, "same command") {
+			if code, said := p.end(), p.errors.String(); code != one.code || said != "arkvoryctl: "+one.says+", 200 kB are kept; run the same command again to go on\n" {
 				t.Errorf("code %d, said %q", code, said)
 			}
 			_, end := jsonLines(t, lines.rest())
@@ -111,6 +111,27 @@ func TestC4_Signals(t *testing.T) {
 			o.whole(t, filepath.Join(dir, "release.tar"))
 		})
 	}
+}
+
+func TestC3_InterruptedInTheQueue(t *testing.T) {
+	o, dir := newOrigin(t, 100_000), t.TempDir()
+	o.first(queued("3", time.Hour, "3000"), queued("2", time.Second, "1"))
+	lines := openPipe(t)
+	p := start(t, dir, nil, func(c *exec.Cmd) { c.Stdout = lines.writer }, "download", o.url(), "--json")
+	lines.until(`"event":"queued"`)
+	id := o.lastHeader().Get("Arkvory-Download-Id")
+	p.signal(syscall.SIGINT)
+	if code, said := p.end(), p.errors.String(); code != exitInterrupted || !strings.Contains(said, "the place in the queue is kept") {
+		t.Errorf("code %d, said %q", code, said)
+	}
+	code, _, complaint := finish(t, dir, "download", o.url())
+	if code != exitDone {
+		t.Fatalf("code %d, said %q", code, complaint)
+	}
+	if got := o.lastHeader().Get("Arkvory-Download-Id"); id == "" || got != id {
+		t.Errorf("the second run asked as %q, the first as %q", got, id)
+	}
+	o.whole(t, filepath.Join(dir, "release.tar"))
 }
 
 func TestC4_SecondSignalEndsAtOnce(t *testing.T) {

@@ -23,9 +23,6 @@ import (
 	"time"
 )
 
-// builtIn is the folder of the built program, removed after the last test.
-var builtIn string
-
 // built builds the program once.
 var built = sync.OnceValues(func() (string, error) {
 	var err error

@@ -15,6 +15,9 @@ import (
 	"go.uber.org/goleak"
 )
 
+// builtIn is the folder of the built program, removed after the last test.
+var builtIn string
+
 func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
 		if builtIn != "" {

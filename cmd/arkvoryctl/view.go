@@ -31,14 +31,13 @@ func (v view) queued(e client.Event, now time.Time) []string {
 		}
 		return shorter(join("in queue", place, again), join("in queue", place), place)
 	}
-	start, soon := "starts any moment", "any moment"
+	start, soon, between := "starts any moment", "any moment", ""
 	if d := e.StartsAt.Sub(now); d > 0 {
-		clock := showClock(e.StartsAt, now)
-		start, soon = fmt.Sprintf("starts about %s (in %s)", clock, showSpan(d)), "in "+showSpan(d)
-	}
-	between := ""
-	if !e.Earliest.IsZero() && !e.Latest.IsZero() && e.Latest.After(now) {
-		between = fmt.Sprintf("between %s and %s", showClock(e.Earliest, now), showClock(e.Latest, now))
+		start, soon = fmt.Sprintf("starts about %s (in %s)", showClock(e.StartsAt, now), showSpan(d)), "in "+showSpan(d)
+		earliest, latest := showClock(e.Earliest, now), showClock(e.Latest, now)
+		if !e.Earliest.IsZero() && !e.Latest.IsZero() && earliest != latest { // within one minute it says nothing
+			between = "between " + earliest + " and " + latest
+		}
 	}
 	return shorter(join("in queue", place, start, between), join("in queue", place, start), join(place, start), join(place, soon), place, soon)
 }
@@ -85,7 +84,10 @@ func (v view) line(e client.Event, now time.Time) []string {
 		}
 		return shorter(again+": "+why, again)
 	case client.Verifying:
-		return shorter(join("checks the digest", showPercent(e.Bytes, e.Total)), "checks the digest")
+		if e.Bytes <= 0 {
+			return []string{"verifying"}
+		}
+		return shorter(join("verifying", showPercent(e.Bytes, e.Total)), "verifying")
 	case client.Restarted:
 		why := oneLine(v.secrets.hide(e.Message))
 		if why == "" {

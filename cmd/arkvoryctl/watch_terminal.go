@@ -17,6 +17,8 @@ import (
 const (
 	// drawEvery is the time between two drawings: often enough for a countdown, seldom enough for a night in a queue over a slow line.
 	drawEvery = 250 * time.Millisecond
+	// keepRate is how long a rate is shown while no new one is known.
+	keepRate = 2 * time.Second
 	// leastBar is the width below which a bar says nothing.
 	leastBar = 12
 	// barMargin are the two spaces that the library puts around the bar.
@@ -122,6 +124,9 @@ func (w *terminalWatcher) see(e client.Event) {
 	}
 	if e.Kind == client.Connecting && w.event.Load().Kind != client.Connecting {
 		return // asking again is no news: the place in the queue stays to be seen
+	}
+	if last := w.event.Load(); e.Kind == client.Downloading && e.BytesPerSecond == 0 && last.Kind == client.Downloading && e.At.Sub(last.At) < keepRate {
+		e.BytesPerSecond, e.Left = last.BytesPerSecond, last.Left // an event between two measurements: the line must not jump
 	}
 	w.event.Store(&e)
 }

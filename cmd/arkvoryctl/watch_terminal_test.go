@@ -41,7 +41,10 @@ func TestC4_WordsOfTheQueue(t *testing.T) {
 		{"no place", change(func(e *client.Event) { e.Position, e.Earliest = 0, time.Time{} }), "in queue, starts about 14:05 (in 47 min)"},
 		{"no start", change(func(e *client.Event) { e.StartsAt = time.Time{} }), "in queue, 312th, asks again in 60 s"},
 		{"nothing, as other servers", change(func(e *client.Event) { e.StartsAt, e.Position = time.Time{}, 0 }), "server busy, asks again in 60 s"},
-		{"the promise is past", change(func(e *client.Event) { e.StartsAt, e.Earliest = noon, time.Time{} }), "in queue, 312th, starts any moment"},
+		{"the promise is past", change(func(e *client.Event) { e.StartsAt = noon }), "in queue, 312th, starts any moment"},
+		{"an interval of seconds", change(func(e *client.Event) {
+			e.StartsAt, e.Earliest, e.Latest = noon.Add(30*time.Second), noon.Add(25*time.Second), noon.Add(40*time.Second)
+		}), "in queue, 312th, starts about 13:18 (in 30 s)"},
 		{"tomorrow", change(func(e *client.Event) { e.StartsAt, e.Earliest = noon.Add(20*time.Hour), time.Time{} }), "in queue, 312th, starts about Tue 09:18 (in 20 h 00 min)"},
 	} {
 		if got := (view{name: "f"}).line(one.e, noon)[0]; got != one.want {

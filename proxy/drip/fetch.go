@@ -42,8 +42,8 @@ func (d *Dripper) work() {
 			d.mu.Unlock()
 			continue
 		}
+		data := d.store.buffer(j.piece)
 		d.mu.Unlock()
-		data := make([]byte, j.piece.size)
 		err := d.run(j.fetch, data)
 		d.mu.Lock()
 		if err != nil {

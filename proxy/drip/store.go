@@ -33,7 +33,8 @@ type store struct {
 	limit int
 	bytes int
 	index map[pieceKey]*piece
-	free  piece // ring of those that nobody stands in
+	spare [][]byte // of mostFetch bytes each
+	free  piece    // ring of those that nobody stands in
 }
 
 func newStore(limit int) store { return store{limit: limit, index: map[pieceKey]*piece{}} }
@@ -115,9 +116,30 @@ func (s *store) hold(p *piece) {
 
 func (s *store) release(p *piece) {
 	p.refs--
-	if p.refs == 0 && !p.loading && p.err == nil && !p.alone {
+	switch {
+	case p.refs > 0 || p.loading || p.err != nil:
+	case !p.alone:
 		s.list(p)
+	case len(s.spare) < spares:
+		s.spare = append(s.spare, p.data[:mostFetch:mostFetch])
+		p.data = nil
 	}
+}
+
+// spares is how many buffers of fetches for one alone are kept: what many of them leave behind would be most of the garbage of a process that feeds many.
+const spares = 64
+
+// buffer returns memory for the bytes of a piece.
+func (s *store) buffer(p *piece) []byte {
+	if !p.alone {
+		return make([]byte, p.size)
+	}
+	if n := len(s.spare); n > 0 {
+		b := s.spare[n-1]
+		s.spare = s.spare[:n-1]
+		return b[:p.size]
+	}
+	return make([]byte, p.size, mostFetch)
 }
 
 // loaded ends the fetch of a piece.

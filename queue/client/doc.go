@@ -77,15 +77,15 @@
 //
 // # Budget
 //
-// Retries (20) counts faults of the whole call and nothing refills it; Attempts (5) counts faults in a row and any byte of
-// progress refills it. So a link that breaks now and then is borne, and one that never gets anywhere is given up after
+// Retries (20) counts faults of the whole call and nothing refills it; Attempts (5) counts faults in a row; any byte of
+// progress and any answer of a queue refill it. So a link that breaks now and then is borne, and one that never gets anywhere is given up after
 // seconds; the next run continues either way.
 //
 // # Files
 //
 // Output+".part" gathers bytes; Output+".arkvory" is the checkpoint (0600: it holds the ticket): version, address without
 // query, keyed hash of the query, id, ticket, validator, size, safe bytes, under a checksum. It is written to a temporary
-// file, flushed, renamed, and the folder flushed, at most every 2 s or a tenth of the time while bytes flow, at every
+// file, flushed, renamed, and the folder flushed, at most every 2 s and a quarter of the time while bytes flow, at every
 // answer of a queue, and at the stop. Bytes are flushed before a checkpoint claims them, and before the first byte of
 // another state of the object is written a checkpoint that claims nothing is on disk: so no crash, of the process or of
 // the power, at any moment, joins bytes of two states. After verification the checkpoint says "whole, with this SHA-256";
@@ -94,7 +94,7 @@
 //
 // The lock is an flock on a file of its own beside the checkpoint (that one is replaced by renames) and one on the part
 // itself, for two callers with different checkpoints; systems without flock in the standard library rely on the lock
-// file's existence. A fresh output of an earlier kill is found by the next run, whatever the moment.
+// file's existence. A run killed between naming the file and removing the checkpoint is recognised by the next one.
 //
 // # Secrets
 //

@@ -120,6 +120,8 @@ func (op *operation) verify(ctx context.Context) (*sums, error) {
 
 // discard puts wrong bytes where no later run takes them for right ones: first the checkpoint goes, then the name.
 func (op *operation) discard(why error) error {
+	_ = op.file.Close() // some systems rename no open files
+	op.file = nil
 	for _, step := range []func() error{
 		func() error { return op.disk.remove(op.Checkpoint) },
 		func() error { return op.disk.syncDir(op.Checkpoint) },

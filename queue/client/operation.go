@@ -18,7 +18,7 @@ const (
 	recheckBytes  = 64 << 10         // what is fetched again to ask that question
 	beatEvery     = 250 * time.Millisecond
 	saveEvery     = 2 * time.Second
-	saveShare     = 10 // a save that takes long is followed by ten times as long without one
+	saveShare     = 3 // a save that takes long is followed by three times as long without one
 	windowStep    = time.Minute
 	maxSleep      = time.Minute
 	suspendedSlip = 2 * time.Minute // the wall clock this far past a wait means that the machine slept
