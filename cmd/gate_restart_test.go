@@ -5,6 +5,7 @@ package house_test
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/json"
@@ -41,7 +42,7 @@ const (
 	crowdStagger   = 25 * time.Millisecond
 	crowdSecret    = "gate-secret-word"
 	// crowdGrace covers the time in which those who were in the queue come to their turn: the order within it is what is judged.
-	crowdGrace = 300
+	crowdGrace = 180
 	// crowdTie is how far apart two ends must lie to be in an order: a quantum's time at a slot's rate and what the scheduling of 200 clients on a busy
 	// machine adds between a byte's arrival and its reader's look at the clock.
 	crowdTie = 50 * time.Millisecond
@@ -247,14 +248,15 @@ func (d *doomed) end(signal syscall.Signal) error {
 // What counts as an inversion: a pair of one class of which the later arrival comes first. Arrivals are the order in which the first process saw the clients
 // (its log of decisions), newcomers behind them.
 //
-//   - starts: the order in which the successor gave slots (its log).
-//   - ends: the order of the last bytes, as the clients saw them, of those the successor served. All objects have one size and all slots one rate, so ends follow
-//     starts. Two ends within crowdTie are in no order. One that had bytes from the first process has less to get: it is not counted
-//     as the one that came too early.
-//   - before: the order of first answers from the first process, against everybody who had arrived. There Q7 lets twice as many come to a
-//     slot as are free or end within 5 s, so neighbours overtake each other; that is no matter of the restart, and reported only.
+//   - starts: the order in which the successor gave slots (its log), of those who got one in the grace before anybody else did.
+//   - ends: the order of the last bytes of the same, as the clients saw them. All objects have one size and all slots one rate, so ends follow
+//     starts. Two ends within crowdTie are in no order. Who had bytes from the first process has less to get and does not count
+//     as too early.
+//   - behind: starts behind the grace, and before: first answers of the first process, both against everybody who had arrived. There Q7 lets twice as many come
+//     to a slot as are free or end within 5 s, so that neighbours overtake each other. That is no matter of the restart: it is reported only.
 //
-// Both of the former must be 0. The control is the same without the grace, where they must not be: it shows that the count can see what it counts.
+// Starts and ends must be 0, and with a grace as long as the queue nobody who returned may start behind it and no newcomer before them. The control has no
+// grace: it must have inversions, else the count shows nothing. A run with the default grace shows both parts.
 func TestGateRestart(t *testing.T) {
 	raiseFiles(t)
 	objects := newStore(t, crowdObjects, crowdSize)
@@ -267,6 +269,7 @@ func TestGateRestart(t *testing.T) {
 			{"kill -9, one principal", syscall.SIGKILL, false, crowdGrace},
 			{"SIGTERM, a principal each", syscall.SIGTERM, true, crowdGrace},
 			{"SIGTERM, one principal", syscall.SIGTERM, false, crowdGrace},
+			{"kill -9, a principal each, grace of 30 s", syscall.SIGKILL, true, 30},
 			{"control: kill -9, no grace", syscall.SIGKILL, true, 0},
 		} {
 			t.Run(run.name, func(t *testing.T) {
@@ -279,7 +282,8 @@ func TestGateRestart(t *testing.T) {
 			})
 		}
 	})
-	text := "\n| run | clients | starts | ends | before | tickets | restart to first byte | requests | retries |\n|---|---|---|---|---|---|---|---|---|\n"
+	text := "\n| run | clients | inversions of starts | of ends | behind the grace | before the restart | tickets | newcomers before returned | restart to first byte | requests | retries |\n" +
+		"|" + strings.Repeat("---|", 11) + "\n"
 	for _, name := range slices.Sorted(maps.Keys(rows)) {
 		text += rows[name]
 	}
@@ -329,26 +333,32 @@ func (f *crowd) run(binary, origin string) string {
 	}
 	second.settle(10*time.Second, (*readiness).counters)
 	ended := time.Now()
-	body, err := second.get("/metrics")
-	if err != nil {
-		t.Fatal(err)
-	}
+	tickets := second.ticketCounts()
 	j := f.judge(wholeLines(t, logs[0]), wholeLog(t, logs[1]))
-	bytes := ended
-	for _, c := range f.clients {
-		if at := c.bytes[1]; !at.IsZero() && at.Before(bytes) {
-			bytes = at
-		}
-	}
-	retries, most := 0, 0
+	f.check(&j, tickets)
+	byte1, retries, most := ended, 0, 0
 	for _, c := range f.clients {
 		retries, most = retries+c.result.Retries, max(most, c.result.Retries)
+		if at := c.bytes[1]; !at.IsZero() && at.Before(byte1) {
+			byte1 = at
+		}
 	}
-	t.Logf("%d done at the restart, %v from the signal to the successor, all done %v later; starts %s", done, serving.Sub(stopped).Round(time.Millisecond),
-		ended.Sub(serving).Round(time.Second), j.starts.explain)
-	return fmt.Sprintf("| %s | %d + %d | %s | %s | %s | %s | %.2f s (%.2f s from the signal) | %d | %d budget (%d at most), %d free |\n", f.name, crowdClients, crowdNewcomers,
-		&j.starts, &j.ends, &j.before, outcomes(body), bytes.Sub(serving).Seconds(), bytes.Sub(stopped).Seconds(), f.requests.Load(), retries, most,
-		f.retrying.Load()-int64(retries))
+	t.Logf("%d done before; %v from the signal to the successor; the last who returned started after %v, the grace was over after %v, all was done after %v",
+		done, serving.Sub(stopped).Round(time.Millisecond), j.returned.Round(time.Second), j.until.Round(time.Second), ended.Sub(serving).Round(time.Second))
+	return fmt.Sprintf("| %s | %d + %d | %s | %s | %s | %s | %s | %d | %.2f s (%.2f s from the signal) | %d | %d of the budget, %d at most; %d free |\n", f.name,
+		crowdClients, crowdNewcomers, &j.grace, &j.ends, &j.behind, &j.before, outcomes(tickets), j.newcomers, byte1.Sub(serving).Seconds(), byte1.Sub(stopped).Seconds(), f.requests.Load(),
+		retries, most, f.retrying.Load()-int64(retries))
+}
+
+// outcomes shows the counters that are not 0.
+func outcomes(counts map[string]int) string {
+	var out []string
+	for _, name := range slices.Sorted(maps.Keys(counts)) {
+		if n := counts[name]; n != 0 {
+			out = append(out, name+" "+strconv.Itoa(n))
+		}
+	}
+	return strings.Join(out, ", ")
 }
 
 // arrive starts clients one after another; it returns when the last has started.
@@ -377,25 +387,30 @@ func wholeLines(t *testing.T, path string) []byte {
 	return log[:bytes.LastIndexByte(log, '\n')+1]
 }
 
-// outcomes shows the ticket counters that are not 0.
-func outcomes(metrics []byte) string {
-	var out []string
-	for line := range strings.Lines(string(metrics)) {
+// ticketCounts reads the counters of tickets by outcome.
+func (s *sidecar) ticketCounts() map[string]int {
+	s.t.Helper()
+	body, err := s.get("/metrics")
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	counts := map[string]int{}
+	for line := range strings.Lines(string(body)) {
 		if rest, ok := strings.CutPrefix(line, `arkvory_queue_tickets_total{outcome="`); ok {
 			name, value, _ := strings.Cut(strings.TrimSpace(rest), `"} `)
-			if value != "0" {
-				out = append(out, name+" "+value)
+			if counts[name], err = strconv.Atoi(value); err != nil {
+				s.t.Fatal(err)
 			}
 		}
 	}
-	return strings.Join(out, ", ")
+	return counts
 }
 
 // inversions counts by class the pairs of which the later arrival came first.
 type inversions struct {
-	by      [queue.Classes]int
-	seen    [queue.Classes]int // members of the order
-	explain string
+	by    [queue.Classes]int
+	seen  [queue.Classes]int // clients that could have come too early
+	pairs string
 }
 
 func (i *inversions) String() string {
@@ -413,42 +428,68 @@ func (i *inversions) sum() (n int) {
 	return n
 }
 
-// count goes through an order; arrival gives a client's rank and early reports whether the earlier one in the order counts as too early before the other.
-func (i *inversions) count(order []*crowdClient, arrival map[*crowdClient]int, early func(first, second *crowdClient) bool) {
+// count goes through an order. arrival is each client's rank, in what says for the one that came first and the one behind it where a pair counts; nil: nowhere.
+func count(order []*crowdClient, arrival map[*crowdClient]int, in func(first, second *crowdClient) *inversions) {
 	for at, first := range order {
-		i.seen[first.class]++
+		if i := in(first, nil); i != nil {
+			i.seen[first.class]++
+		}
 		for _, second := range order[at+1:] {
-			if first.class == second.class && arrival[second] < arrival[first] && early(first, second) {
+			if first.class != second.class || arrival[second] > arrival[first] {
+				continue
+			}
+			if i := in(first, second); i != nil {
 				i.by[first.class]++
-				i.explain += fmt.Sprintf(" %d<%d", first.n, second.n)
+				i.pairs += fmt.Sprintf(" %d<%d", first.n, second.n)
 			}
 		}
 	}
 }
 
 // judgement is what a run showed.
-type judgement struct{ before, starts, ends inversions }
+type judgement struct {
+	before, grace, behind, ends inversions
+	newcomers                   int           // that came before one who returned
+	returned                    time.Duration // of the successor's clock: when the last one who returned got a slot
+	until                       time.Duration // and when the grace ended
+}
 
 // judge reads both logs and what the clients saw.
 func (f *crowd) judge(first, second []byte) (j judgement) {
 	t := f.t
-	byKey := map[string]*crowdClient{}
+	byKey, arrival := map[string]*crowdClient{}, map[*crowdClient]int{}
 	for _, c := range f.clients {
 		byKey[replay.Hash("id:"+c.id)] = c
 	}
-	arrival := map[*crowdClient]int{}
+	var starts []*crowdClient
+	started := map[*crowdClient]time.Duration{}
 	tell := func(e *replay.Event) error {
-		if c := byKey[e.Ask.Key.Client]; e.Op == replay.OpAsk && c != nil {
-			if _, known := arrival[c]; !known {
-				arrival[c] = len(arrival)
+		if e.Op == replay.OpGrace {
+			j.until = e.Until
+		}
+		c := byKey[e.Ask.Key.Client]
+		if c == nil || e.Op != replay.OpAsk {
+			return nil
+		}
+		if _, known := arrival[c]; !known {
+			arrival[c] = len(arrival)
+		}
+		if _, known := started[c]; e.Verdict.Started && !known {
+			starts, started[c] = append(starts, c), e.Now
+			if !c.newcomer {
+				j.returned = max(j.returned, e.Now)
 			}
 		}
 		return nil
 	}
-	if err := replay.Parse(bytes.NewReader(first), tell); err != nil {
-		t.Fatal(err)
+	parse := func(log []byte) {
+		starts, j.returned = nil, 0
+		clear(started)
+		if err := replay.Parse(bytes.NewReader(log), tell); err != nil {
+			t.Fatal(err)
+		}
 	}
-	if len(arrival) != crowdClients {
+	if parse(first); len(arrival) != crowdClients {
 		t.Fatalf("%d clients are in the first log, want %d", len(arrival), crowdClients)
 	}
 	for c, at := range arrival {
@@ -456,59 +497,70 @@ func (f *crowd) judge(first, second []byte) (j judgement) {
 			t.Errorf("client %d arrived as number %d", c.n, at)
 		}
 	}
-	var starts []*crowdClient
-	if err := replay.Parse(bytes.NewReader(second), func(e *replay.Event) error {
-		c := byKey[e.Ask.Key.Client]
-		if c != nil && c.newcomer == e.Ask.Ticketed && arrival[c] == 0 {
-			t.Errorf("line %d: client %d comes with a ticket: %v", e.Line, c.n, e.Ask.Ticketed)
-		}
-		_ = tell(e)
-		if c != nil && e.Verdict.Started && !slices.Contains(starts, c) {
-			starts = append(starts, c)
-		}
-		return nil
-	}); err != nil {
-		t.Fatal(err)
-	}
-	always := func(_, _ *crowdClient) bool { return true }
-	j.starts.count(starts, arrival, always)
-
-	served := slices.DeleteFunc(slices.Clone(f.clients), func(c *crowdClient) bool { return c.got[1] == 0 })
-	slices.SortFunc(served, func(a, b *crowdClient) int { return a.last.Compare(b.last) })
-	j.ends.count(served, arrival, func(first, second *crowdClient) bool {
-		return first.got[0] == 0 && second.last.Sub(first.last) > crowdTie
-	})
-
 	before := slices.DeleteFunc(slices.Clone(f.clients), func(c *crowdClient) bool { return c.newcomer })
 	slices.SortFunc(before, func(a, b *crowdClient) int {
 		x, y := a.heads[0], b.heads[0]
-		switch {
-		case x.IsZero() && y.IsZero():
-			return arrival[a] - arrival[b]
-		case x.IsZero() != y.IsZero():
-			return map[bool]int{true: 1, false: -1}[x.IsZero()]
+		if x.IsZero() || y.IsZero() { // those without an answer behind all others, in their order
+			return cmp.Or(btoi(x.IsZero())-btoi(y.IsZero()), arrival[a]-arrival[b])
 		}
 		return x.Compare(y)
 	})
-	j.before.count(before, arrival, always)
-	f.check(&j, starts, served, second)
-	return j
-}
-
-// check holds the counts to what they must be.
-func (f *crowd) check(j *judgement, starts, served []*crowdClient, log []byte) {
-	t := f.t
-	report, err := replay.Replay(bytes.NewReader(log))
-	if err != nil || report.Differences != 0 {
-		t.Errorf("the successor's log replays with %d differences, %v", report.Differences, err)
-	}
+	count(before, arrival, func(first, second *crowdClient) *inversions {
+		if first.heads[0].IsZero() {
+			return nil
+		}
+		return &j.before
+	})
+	parse(second)
+	count(starts, arrival, func(first, second *crowdClient) *inversions {
+		if second != nil && first.newcomer && !second.newcomer {
+			j.newcomers++
+		}
+		if started[first] < j.until {
+			return &j.grace
+		}
+		return &j.behind
+	})
+	served := slices.DeleteFunc(slices.Clone(f.clients), func(c *crowdClient) bool { return c.got[1] == 0 })
+	slices.SortFunc(served, func(a, b *crowdClient) int { return a.last.Compare(b.last) })
+	count(served, arrival, func(first, second *crowdClient) *inversions {
+		if started[first] >= j.until || first.got[0] > 0 || second != nil && second.last.Sub(first.last) < crowdTie {
+			return nil
+		}
+		return &j.ends
+	})
 	if len(starts) != len(served) || len(starts) < crowdClients/2+crowdNewcomers {
 		t.Errorf("%d starts, %d clients served after the restart", len(starts), len(served))
 	}
-	switch wrong := j.starts.sum() + j.ends.sum(); {
-	case f.grace > 0 && wrong > 0:
-		t.Errorf("%d inversions of starts (%s), %d of ends (%s)", j.starts.sum(), j.starts.explain, j.ends.sum(), j.ends.explain)
-	case f.grace == 0 && j.starts.sum() == 0:
-		t.Error("no inversions without the grace either: the count shows nothing")
+	report, err := replay.Replay(bytes.NewReader(second))
+	if err != nil || report.Differences != 0 {
+		t.Errorf("the successor's log replays with %d differences, %v", report.Differences, err)
+	}
+	return j
+}
+
+func btoi(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// check holds the counts to what they must be.
+func (f *crowd) check(j *judgement, tickets map[string]int) {
+	f.t.Helper()
+	if wrong := j.grace.sum() + j.ends.sum(); wrong > 0 {
+		f.t.Errorf("inversions of starts:%s; of ends:%s", j.grace.pairs, j.ends.pairs)
+	}
+	if f.grace == crowdGrace && (j.returned > j.until || j.newcomers > 0) {
+		f.t.Errorf("the last who returned started at %v, the grace ended at %v; %d pairs of a newcomer before one who returned", j.returned, j.until, j.newcomers)
+	}
+	if f.grace == 0 && j.behind.sum() == 0 {
+		f.t.Error("no inversions without the grace either: the count shows nothing")
+	}
+	for outcome, n := range tickets {
+		if (n > 0) != (outcome == "accepted") {
+			f.t.Errorf("%d tickets were %s", n, outcome)
+		}
 	}
 }

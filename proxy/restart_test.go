@@ -1,10 +1,13 @@
 package proxy
 
 import (
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -314,5 +317,85 @@ func TestX8_ADirectoryThatTakesNoNoteIsAWarning(t *testing.T) {
 			t.Errorf("%v, %v are left", err, fmt.Sprint(entries))
 		}
 		s.close()
+	}
+}
+
+// TestX8_4_1_NobodyIsOvertakenOverARestart: many clients on four slots, of one principal or each of its own; they come back in any order, among newcomers, and start in that of their
+// arrival.
+func TestX8_4_1_NobodyIsOvertakenOverARestart(t *testing.T) {
+	t.Parallel()
+	const clients = 24
+	l := newLibrary(t)
+	for _, each := range []bool{false, true} {
+		dir := t.TempDir()
+		user := func(name string) string {
+			if !each {
+				name = "all"
+			}
+			return "Authorization: Basic " + base64.StdEncoding.EncodeToString([]byte(name+":p"))
+		}
+		old := successor(t, l.url(), dir, nil)
+		var tickets [clients]string
+		name := func(i int) string { return fmt.Sprintf("c%d", i) }
+		for i := range clients {
+			tickets[i] = old.ticketOf("/f400000", downloadID(name(i)), user(name(i)))
+			millisecond := time.Now().UnixMilli()
+			eventually(t, "a millisecond has passed", func() bool { return time.Now().UnixMilli() > millisecond })
+		}
+		old.close()
+		s := heir(t, l.url(), t.TempDir(), func(set *Settings) { set.Policy.Sessions, set.Policy.PerPrincipal = 4, 4 })
+		random := rand.New(rand.NewPCG(8, 1))
+		order := random.Perm(clients)
+		s.once("GET", "/f400000", downloadID(name(order[0])), user(name(order[0])), returns(tickets[order[0]])) // the first one begins the grace
+		for n, i := range order {
+			newcomer := fmt.Sprintf("new%d", n)
+			if a := s.once("GET", "/f400000", downloadID(newcomer), user(newcomer)); a.StatusCode != 503 {
+				t.Fatalf("a newcomer got %d", a.StatusCode)
+			}
+			if a := s.once("GET", "/f400000", downloadID(name(i)), user(name(i)), returns(tickets[i])); a.StatusCode != 503 {
+				t.Fatalf("%d while they come back", a.StatusCode)
+			}
+		}
+		s.pass(gatherFor)
+		var started []int
+		for range clients {
+			for _, i := range order {
+				if slices.Contains(started, i) {
+					continue
+				}
+				if a := s.once("GET", "/f400000", downloadID(name(i)), user(name(i))); a.StatusCode == 200 {
+					started = append(started, i)
+				}
+			}
+		}
+		if len(started) != clients || !slices.IsSorted(started) {
+			t.Errorf("a principal each: %v: started in the order %v", each, started)
+		}
+		s.close()
+	}
+}
+
+// TestX8_Q3_ANewcomerKeepsItsPrincipalsHolderNotBack: among principals that have one holder each the earlier arrival starts first, also when another download of its principal
+// was there before it came back.
+func TestX8_Q3_ANewcomerKeepsItsPrincipalsHolderNotBack(t *testing.T) {
+	t.Parallel()
+	l := newLibrary(t)
+	const one, two = "Authorization: Basic b25lOnA=", "Authorization: Basic dHdvOnA="
+	old := successor(t, l.url(), t.TempDir(), nil)
+	first := old.ticketOf("/f400000", downloadID("first"), one)
+	millisecond := time.Now().UnixMilli()
+	eventually(t, "a millisecond has passed", func() bool { return time.Now().UnixMilli() > millisecond })
+	second := old.ticketOf("/f400000", downloadID("second"), two)
+	old.close()
+	s := heir(t, l.url(), t.TempDir(), nil)
+	s.once("GET", "/f400000", downloadID("second"), two, returns(second))
+	s.once("GET", "/f400000", downloadID("new"), one)
+	s.once("GET", "/f400000", downloadID("first"), one, returns(first))
+	s.pass(gatherFor)
+	if a := s.once("GET", "/f400000", downloadID("second"), two); a.StatusCode != 503 {
+		t.Errorf("the second one starts before the first: %d", a.StatusCode)
+	}
+	if a := s.once("GET", "/f400000", downloadID("first"), one); a.StatusCode != 200 {
+		t.Errorf("the first one got %d at %s", a.StatusCode, a.Header.Get("Arkvory-Queue-Position"))
 	}
 }

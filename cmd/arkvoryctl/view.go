@@ -70,6 +70,9 @@ func (v view) line(e client.Event, now time.Time) []string {
 	case client.Queued:
 		return v.queued(e, now)
 	case client.Downloading:
+		if e.Bytes == 0 {
+			return []string{"downloading"}
+		}
 		before, behind := v.loading(e)
 		percent := strings.TrimPrefix(strings.TrimPrefix(before[0], v.name), "  ")
 		return shorter(join("downloading", percent, behind[0]))

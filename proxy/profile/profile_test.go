@@ -112,6 +112,9 @@ func TestV4_ABrowserNavigation(t *testing.T) {
 	}{
 		{"GET", []string{mozilla, "Sec-Fetch-Mode: navigate", "Accept: */*"}, true},
 		{"GET", []string{mozilla, "Sec-Fetch-Mode: cors", "Accept: text/html"}, false},
+		{"GET", []string{mozilla, "Sec-Fetch-Mode: navigate", "Sec-Fetch-Dest: document"}, true},
+		{"GET", []string{mozilla, "Sec-Fetch-Dest: iframe", "Sec-Fetch-Mode: navigate"}, true},
+		{"GET", []string{mozilla, "Sec-Fetch-Mode: navigate", "Sec-Fetch-Dest: empty"}, false}, // a link that saves
 		{"GET", []string{mozilla, "Accept: text/html,application/xml;q=0.9"}, true},
 		{"GET", []string{mozilla, "Accept: */*"}, false},
 		{"GET", []string{mozilla}, false},

@@ -160,7 +160,7 @@ func (t *Table) Problem() string { return t.file.Problem() }
 // Match returns the profile of a request. The form of the body follows User-Agent; for clients without a form of their own it follows
 // the request: OCI under /v2/, git-lfs where the request speaks its media type or path, else plain. It allocates nothing.
 func (t *Table) Match(h *wire.Head) Profile {
-	var userAgent, accept, fetchMode []byte
+	var userAgent, accept, fetchMode, fetchDest []byte
 	for _, f := range h.Fields {
 		switch f.ID {
 		case wire.UserAgent:
@@ -176,8 +176,11 @@ func (t *Table) Match(h *wire.Head) Profile {
 				return protocol
 			}
 		case wire.Other:
-			if fetchMode == nil && wire.EqualFold(h.Name(f), "sec-fetch-mode") {
+			switch name := h.Name(f); {
+			case fetchMode == nil && wire.EqualFold(name, "sec-fetch-mode"):
 				fetchMode = h.Value(f)
+			case fetchDest == nil && wire.EqualFold(name, "sec-fetch-dest"):
+				fetchDest = h.Value(f)
 			}
 		}
 	}
@@ -187,7 +190,7 @@ func (t *Table) Match(h *wire.Head) Profile {
 		p.Body = bodyOf(h, accept)
 	}
 	if !r.browser {
-		p.Browser = hasFold(userAgent, "mozilla/") && navigates(h, accept, fetchMode)
+		p.Browser = hasFold(userAgent, "mozilla/") && navigates(h, accept, fetchMode, fetchDest)
 	} else if p.Browser {
 		p.Browser = string(h.Method) == "GET"
 	}
@@ -196,14 +199,20 @@ func (t *Table) Match(h *wire.Head) Profile {
 
 // navigates tells the loading of a page or a download link from what scripts and elements fetch. Browsers before Sec-Fetch-Mode ask
 // for text/html only when they navigate.
-func navigates(h *wire.Head, accept, fetchMode []byte) bool {
+func navigates(h *wire.Head, accept, fetchMode, fetchDest []byte) bool {
 	if string(h.Method) != "GET" {
 		return false
 	}
 	if fetchMode != nil {
-		return wire.EqualFold(fetchMode, "navigate")
+		return wire.EqualFold(fetchMode, "navigate") && (fetchDest == nil || shown(fetchDest))
 	}
 	return containsFold(accept, "text/html")
+}
+
+// shown reports whether what is fetched for a destination is shown as a page. A link that saves (<a download>) navigates too, with an empty destination: a page in answer
+// to it ends the download.
+func shown(dest []byte) bool {
+	return wire.EqualFold(dest, "document") || wire.EqualFold(dest, "iframe") || wire.EqualFold(dest, "frame")
 }
 
 func bodyOf(h *wire.Head, accept []byte) BodyKind {
