@@ -5,15 +5,11 @@ import (
 	"crypto/tls"
 	"fmt"
 	"io"
-	"math/rand/v2"
 	"net"
 	"net/http"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -540,41 +536,6 @@ func TestX2_I5_NobodyIsFedAnothersBytes(t *testing.T) {
 	}
 }
 
-// TestX2_L1_AStopWaitsForNoPiece: the origin is silent in the middle of a piece; neither the drain nor the stop waits for it, and the clients see a broken end.
-func TestX2_L1_AStopWaitsForNoPiece(t *testing.T) {
-	t.Parallel()
-	l := newLibrary(t)
-	l.on = func(k *call) bool {
-		first, last, ranged := k.asked(odd)
-		if ranged && first > 0 {
-			k.send(fmt.Sprintf("HTTP/1.1 206 X\r\nETag: \"v1\"\r\nContent-Range: bytes %d-%d/%d\r\nContent-Length: %d\r\n\r\nabc", first, last, odd, last-first+1))
-			k.closed()
-			return true
-		}
-		return false
-	}
-	s := newStage(t, l.url(), nil)
-	_, resp := s.fedClient(fmt.Sprintf("/f%d", odd), drip.PieceBytes)
-	eventually(t, "the second piece is on its way", func() bool { return len(l.got("bytes=16384-")) == 1 })
-	s.p.StartDrain()
-	if a := answerOf(resp); a.err == nil || a.body != bytesOf(0, odd)[:drip.PieceBytes] {
-		t.Errorf("%d bytes, %v", len(a.body), a.err)
-	}
-	within(t, twoTicks, "the request has ended", func() bool { return s.p.Working() == 0 && s.p.drips.Snapshot().Joined == 0 })
-	if n := s.metric(`arkvory_requests_total{outcome="draining"}`); n != "1" {
-		t.Errorf("%s ended by the drain", n)
-	}
-	if a := s.once("GET", fmt.Sprintf("/f%d", odd)); a.StatusCode != 503 || a.reason(t) != "draining" {
-		t.Errorf("%d %s", a.StatusCode, a.body)
-	}
-	s.free()
-	began := time.Now()
-	s.close()
-	if took := time.Since(began); took > 5*time.Second {
-		t.Errorf("the stop took %v", took)
-	}
-}
-
 // TestX2_P1_NginxBehindAHold: a client is held in silence first; what nginx serves under its own validator reaches it whole.
 func TestX2_P1_NginxBehindAHold(t *testing.T) {
 	t.Parallel()
@@ -598,156 +559,5 @@ func TestX2_P1_NginxBehindAHold(t *testing.T) {
 	s.free()
 	wantBody(t, "nginx", resp, want[1000:])
 	s.pass(time.Minute)
-	s.still(patience)
-}
-
-// TestX2_TheMomentsOfTheSlot: it comes before the first byte was fed, or while a piece is on its way; requests behind the first are answered in their turn.
-func TestX2_TheMomentsOfTheSlot(t *testing.T) {
-	t.Parallel()
-	for _, moment := range []string{"first piece", "second piece"} {
-		l := newLibrary(t)
-		var s *stage
-		there, goOn := make(chan struct{}), make(chan struct{})
-		l.fields = "Connection: close\r\n" // and an origin that keeps no connection
-		l.on = func(k *call) bool {
-			k.over = true
-			first, last, ranged := k.asked(odd)
-			if ranged && k.method == "GET" && last != odd-1 && (first == 0) == (moment == "first piece") {
-				close(there)
-				<-goOn
-			}
-			return false
-		}
-		s = newStage(t, l.url(), nil)
-		c := s.dial().send(request("GET", "/small10") + request("GET", fmt.Sprintf("/f%d", odd)) + request("GET", "/small20"))
-		c.ok(200)
-		if moment == "second piece" {
-			s.fed(1)
-			eventually(t, moment, func() bool {
-				s.visit()
-				select {
-				case <-there:
-					return true
-				default:
-					return false
-				}
-			})
-		} else {
-			<-there
-		}
-		s.free()
-		close(goOn)
-		if a := c.ok(200); a.body != bytesOf(0, odd) {
-			t.Errorf("%s: %d bytes, not the object", moment, len(a.body))
-		}
-		if a := c.ok(200); a.body != bytesOf(0, 20) {
-			t.Errorf("%s: what follows: %q", moment, a.body)
-		}
-		s.still(patience)
-		s.close()
-	}
-}
-
-// TestX2_P6_AClientThatLeavesBeforeTheHead has left and was not refused: the origin is silent when it is asked for the first piece.
-func TestX2_P6_AClientThatLeavesBeforeTheHead(t *testing.T) {
-	t.Parallel()
-	l := newLibrary(t)
-	asked := make(chan struct{}, 64)
-	l.on = func(k *call) bool {
-		if k.method != "GET" || k.field("Range") == "" {
-			return false
-		}
-		asked <- struct{}{}
-		k.closed()
-		return true
-	}
-	s := newStage(t, l.url(), nil)
-	var all []*client
-	for i := range dripBegins + 4 { // those behind the turn leave as well
-		all = append(all, s.dialFrom(fmt.Sprintf("127.0.4.%d", i+1)).get(fmt.Sprintf("/f%d", odd)))
-	}
-	for range dripBegins {
-		<-asked
-	}
-	eventually(t, "all are there", func() bool { return s.p.drips.Snapshot().Joined == len(all) })
-	for _, c := range all {
-		c.close()
-	}
-	within(t, twoTicks, "they are gone", func() bool { return s.p.drips.Snapshot().Joined == 0 && s.p.Busy() == 0 && s.left().Busy == 0 })
-	if n := s.metric(`arkvory_client_errors_total{reason="client_gone"}`); n != fmt.Sprint(len(all)) {
-		t.Errorf("%s of %d have left", n, len(all))
-	}
-	if n := s.metric(`arkvory_requests_total{outcome="download_queued"}`); n != "0" {
-		t.Errorf("%s were refused", n)
-	}
-	s.pass(10 * time.Minute)
-	s.still(twoTicks)
-}
-
-// TestX2_O2_NeverTwoObjectsInOneBody: many clients, of whom some leave, while the object, the policy and the slots change all the time.
-func TestX2_O2_NeverTwoObjectsInOneBody(t *testing.T) {
-	t.Parallel()
-	const clients, rounds = 24, 4
-	l := newLibrary(t)
-	l.set(func() { l.etag, l.seed = `"0"`, 0 })
-	s := newStage(t, l.url(), func(set *Settings) { set.DripLimit, set.Policy.IdleFor = 256, time.Second })
-	stop := make(chan struct{})
-	var changes, all sync.WaitGroup
-	changes.Go(func() {
-		tick := time.NewTicker(20 * time.Millisecond)
-		defer tick.Stop()
-		for n := byte(1); ; n++ {
-			select {
-			case <-stop:
-				return
-			case <-tick.C:
-				s.visit()
-				if n%8 == 0 {
-					l.set(func() { l.etag, l.seed = fmt.Sprintf(`"%d"`, n/8%4), n/8%4 })
-				}
-			}
-		}
-	})
-	unflip := s.flip()
-	var whole, broken, refused atomic.Int64
-	for i := range clients {
-		all.Go(func() {
-			random := rand.New(rand.NewPCG(5, uint64(i)))
-			for range rounds {
-				c := s.dialFrom(fmt.Sprintf("127.0.5.%d", i+1)).get(fmt.Sprintf("/f%d", odd))
-				resp := c.begin("GET")
-				if resp.StatusCode != 200 {
-					refused.Add(1)
-					c.close()
-					continue
-				}
-				seed, _ := strconv.Atoi(strings.Trim(resp.Header.Get("ETag"), `"`))
-				limit := int64(odd)
-				if random.IntN(3) == 0 {
-					limit = random.Int64N(odd)
-				}
-				got, err := io.ReadAll(io.LimitReader(resp.Body, limit))
-				if want := bytesOf(byte(seed), odd); string(got) != want[:len(got)] || err == nil && int64(len(got)) != limit {
-					t.Errorf("%d bytes of object %d differ, %v", len(got), seed, err)
-				}
-				if err == nil {
-					whole.Add(1)
-				} else {
-					broken.Add(1)
-				}
-				c.close()
-			}
-		})
-	}
-	s.free()
-	all.Wait()
-	unflip()
-	close(stop)
-	changes.Wait()
-	t.Logf("%d whole or as much as they wanted, %d cut, %d refused; %+v", whole.Load(), broken.Load(), refused.Load(), s.p.drips.Snapshot())
-	if whole.Load() == 0 {
-		t.Error("nobody got anything")
-	}
-	s.pass(20 * time.Minute)
 	s.still(patience)
 }

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/arkvory/sidecar/proxy/drip"
 	"github.com/arkvory/sidecar/ticket"
 )
 
@@ -397,5 +398,40 @@ func TestX8_Q3_ANewcomerKeepsItsPrincipalsHolderNotBack(t *testing.T) {
 	}
 	if a := s.once("GET", "/f400000", downloadID("first"), one); a.StatusCode != 200 {
 		t.Errorf("the first one got %d at %s", a.StatusCode, a.Header.Get("Arkvory-Queue-Position"))
+	}
+}
+
+// TestX2_L1_AStopWaitsForNoPiece: the origin is silent in the middle of a piece; neither the drain nor the stop waits for it, and the clients see a broken end.
+func TestX2_L1_AStopWaitsForNoPiece(t *testing.T) {
+	t.Parallel()
+	l := newLibrary(t)
+	l.on = func(k *call) bool {
+		first, last, ranged := k.asked(odd)
+		if ranged && first > 0 {
+			k.send(fmt.Sprintf("HTTP/1.1 206 X\r\nETag: \"v1\"\r\nContent-Range: bytes %d-%d/%d\r\nContent-Length: %d\r\n\r\nabc", first, last, odd, last-first+1))
+			k.closed()
+			return true
+		}
+		return false
+	}
+	s := newStage(t, l.url(), nil)
+	_, resp := s.fedClient(fmt.Sprintf("/f%d", odd), drip.PieceBytes)
+	eventually(t, "the second piece is on its way", func() bool { return len(l.got("bytes=16384-")) == 1 })
+	s.p.StartDrain()
+	if a := answerOf(resp); a.err == nil || a.body != bytesOf(0, odd)[:drip.PieceBytes] {
+		t.Errorf("%d bytes, %v", len(a.body), a.err)
+	}
+	within(t, twoTicks, "the request has ended", func() bool { return s.p.Working() == 0 && s.p.drips.Snapshot().Joined == 0 })
+	if n := s.metric(`arkvory_requests_total{outcome="draining"}`); n != "1" {
+		t.Errorf("%s ended by the drain", n)
+	}
+	if a := s.once("GET", fmt.Sprintf("/f%d", odd)); a.StatusCode != 503 || a.reason(t) != "draining" {
+		t.Errorf("%d %s", a.StatusCode, a.body)
+	}
+	s.free()
+	began := time.Now()
+	s.close()
+	if took := time.Since(began); took > 5*time.Second {
+		t.Errorf("the stop took %v", took)
 	}
 }
