@@ -117,14 +117,16 @@ type origins struct {
 	dir         string // its root
 	registry    string // docker-registry
 	registryDir string
-	docker      string // socket of dockerd, containerd its containerd's; empty when it does not start here
-	containerd  string
+	docker      map[string]dockerSockets // by mode: a daemon fetches three layers at a time in all, so that modes with one daemon would wait for each other
 }
+
+// dockerSockets are where a dockerd and its containerd listen.
+type dockerSockets struct{ docker, containerd string }
 
 // startOrigins starts the two stores; the image daemons follow on their own, see startDocker.
 func startOrigins(t *testing.T) *origins {
 	t.Helper()
-	o := &origins{dir: openDir(t, ""), registryDir: openDir(t, "")}
+	o := &origins{dir: openDir(t, ""), registryDir: openDir(t, ""), docker: map[string]dockerSockets{}}
 	batch := httptest.NewServer(lfsBatch{})
 	t.Cleanup(batch.Close)
 	o.files, o.registry = freeAddress(t), freeAddress(t)
@@ -177,8 +179,8 @@ func startRegistry(t *testing.T, address, dir string) {
 	}
 }
 
-// startDocker runs a dockerd of the gate's own, without bridge and firewall rules; it brings its containerd along, which ctr speaks to.
-func (o *origins) startDocker(t *testing.T) error {
+// startDocker runs a dockerd of the gate's own for a mode's clients, without bridge and firewall rules; it brings its containerd along, which ctr speaks to.
+func (o *origins) startDocker(t *testing.T, mode string, settings ...string) error {
 	t.Helper()
 	path := findTool("dockerd")
 	if path == "" {
@@ -186,8 +188,8 @@ func (o *origins) startDocker(t *testing.T) error {
 	}
 	dir := openDir(t, "")
 	socket := filepath.Join(dir, "docker.sock")
-	command := exec.Command(path, "--data-root", dir+"/data", "--exec-root", dir+"/exec", "-p", dir+"/pid", "-H", "unix://"+socket,
-		"--iptables=false", "--ip6tables=false", "--bridge=none", "--storage-driver=vfs")
+	command := exec.Command(path, append(settings, "--data-root", dir+"/data", "--exec-root", dir+"/exec", "-p", dir+"/pid", "-H", "unix://"+socket,
+		"--iptables=false", "--ip6tables=false", "--bridge=none", "--storage-driver=vfs")...)
 	command.Env = append(os.Environ(), "PATH="+toolPath())
 	err := daemon(t, "dockerd", command, func() error {
 		conn, err := net.Dial("unix", socket)
@@ -197,7 +199,7 @@ func (o *origins) startDocker(t *testing.T) error {
 		return err
 	})
 	if err == nil {
-		o.docker, o.containerd = socket, filepath.Join(dir, "exec", "containerd", "containerd.sock")
+		o.docker[mode] = dockerSockets{socket, filepath.Join(dir, "exec", "containerd", "containerd.sock")}
 	}
 	return err
 }

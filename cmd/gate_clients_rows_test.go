@@ -49,6 +49,9 @@ $P image inspect --format '{{range .RootFS.Layers}}{{println .}}{{end}}' "$HP/ki
 const dockerPull = `D="docker -H unix://$DOCKER"; $D pull -q "$HP/kit/$ID:v1" >/dev/null &&
 $D image inspect -f '{{range .RootFS.Layers}}{{println .}}{{end}}' "$HP/kit/$ID:v1" >layers`
 
+// dockerTuned is a setting of the daemon, not of the client.
+const dockerTuned = "--max-download-attempts=50"
+
 // ctr's content store is asked for each layer's bytes, which are hashed here.
 const ctrPull = `C="ctr -a $CONTAINERD -n $ID"; $C images pull --plain-http --snapshotter native "$HP/kit/$ID:v1" >said 2>&1 || { tail -3 said; exit 1; }
 for d in $($C content ls -q); do [ "$($C content get $d | wc -c)" -gt 100000 ] && echo "sha256:$($C content get $d | sha256sum | cut -d' ' -f1)"; done >layers; true`
@@ -91,7 +94,7 @@ func stockClients() []*stockClient {
 		pull("crane pull", "crane", "crane version", layout, `rmdir out; crane --insecure pull --format oci "$HP/kit/$ID:v1" out`, ""),
 		pull("oras pull", "oras", "oras version", titled, `oras pull --plain-http -o out "$HP/kit/$ID:v1" >/dev/null`, ""),
 		pull("podman pull", "podman", "podman --version", unpacked, podmanPull, ""),
-		pull("docker pull", "docker", "docker --version", unpacked, dockerPull, ""),
+		pull("docker pull", "docker", "docker --version", unpacked, dockerPull, dockerTuned),
 		pull("containerd: ctr pull", "ctr", "ctr --version", stored, ctrPull, ""),
 	}
 }
@@ -102,6 +105,7 @@ type attempt struct {
 	id     string
 	dir    string
 	tune   string
+	docker dockerSockets
 	wire   *wire
 	want   goods
 	lacks  string // why it cannot run here
@@ -132,7 +136,7 @@ func (a *attempt) script(ctx context.Context, o *origins) error {
 	command := exec.CommandContext(ctx, "bash", "-c", a.client.script)
 	command.Dir = a.dir
 	command.Env = []string{"PATH=" + toolPath(), "HOME=" + a.dir, "T=" + a.dir, "TMPDIR=" + a.dir, "LC_ALL=C.UTF-8", "BASE=http://" + a.wire.address,
-		"HP=" + a.wire.address, "ID=" + a.id, "REPO=" + filepath.Join(o.dir, a.id, "repository.git"), "TUNE=" + a.tune, "DOCKER=" + o.docker, "CONTAINERD=" + o.containerd}
+		"HP=" + a.wire.address, "ID=" + a.id, "REPO=" + filepath.Join(o.dir, a.id, "repository.git"), "TUNE=" + a.tune, "DOCKER=" + a.docker.docker, "CONTAINERD=" + a.docker.containerd}
 	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	command.Cancel = func() error { return syscall.Kill(-command.Process.Pid, syscall.SIGKILL) }
 	command.WaitDelay = 10 * time.Second
@@ -187,7 +191,7 @@ func (c *stockClient) lack(o *origins) (why, version string) {
 			return "not installed: " + tool, "-"
 		}
 	}
-	if o.docker == "" && (c.needs[0] == "docker" || c.needs[0] == "ctr") {
+	if len(o.docker) == 0 && (c.needs[0] == "docker" || c.needs[0] == "ctr") {
 		return "not installed: its dockerd does not start here", "-"
 	}
 	command := exec.Command("bash", "-c", c.version)

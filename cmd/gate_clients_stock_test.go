@@ -93,8 +93,12 @@ func TestGateStockClients(t *testing.T) {
 	raiseFiles(t)
 	binary := buildSidecar(t)
 	r := &stockRun{origins: startOrigins(t), full: time.Duration(fullSeconds(t)) * time.Second, ended: map[string]time.Duration{}, sidecars: map[string]*sidecar{}}
-	if err := r.origins.startDocker(t); err != nil {
-		t.Logf("no Docker here: %v", err)
+	for mode, settings := range map[string][]string{"on": nil, "off": nil, "tuned": {dockerTuned}} {
+		if err := r.origins.startDocker(t, mode, settings...); err != nil {
+			t.Logf("no Docker here: %v", err)
+			clear(r.origins.docker)
+			break
+		}
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), r.full+6*time.Minute)
 	defer cancel()
@@ -134,7 +138,7 @@ func (r *stockRun) prepare(t *testing.T, binary string) map[string][]*attempt {
 			r.start(t, binary, mode)
 		}
 		for i, client := range stockClients() {
-			a := &attempt{client: client, id: mode + "-" + strconv.Itoa(i)}
+			a := &attempt{client: client, id: mode + "-" + strconv.Itoa(i), docker: r.origins.docker[mode]}
 			attempts[mode] = append(attempts[mode], a)
 			if mode == "tuned" {
 				a.tune = client.tuned

@@ -561,3 +561,38 @@ func TestX2_P1_NginxBehindAHold(t *testing.T) {
 	s.pass(time.Minute)
 	s.still(patience)
 }
+
+// TestX2_SizesAtTheEdges: objects of a few bytes, of whole pieces and a byte beside them, and those that have shrunk or grown since they were described.
+func TestX2_SizesAtTheEdges(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ told, size int }{{2, 2}, {10, 10}, {drip.PieceBytes, drip.PieceBytes}, {drip.PieceBytes + 1, drip.PieceBytes + 1},
+		{2*drip.PieceBytes - 1, 2*drip.PieceBytes - 1}, {odd, 900}, {odd, 90}, {odd, odd + 5}, {odd, drip.PieceBytes}} {
+		l := newLibrary(t)
+		l.on = func(k *call) bool {
+			if k.method == "HEAD" {
+				k.send(fmt.Sprintf("HTTP/1.1 200 OK\r\nETag: \"v0\"\r\nContent-Length: %d\r\n\r\n", c.told))
+			}
+			return k.method == "HEAD"
+		}
+		s := newStage(t, l.url(), func(set *Settings) { set.Policy.SessionMinBytes = 100; set.AdmissionMinBytes = 10 })
+		if c.told <= 100 {
+			s.live(`{"sessionMinBytes":1}`)
+		}
+		conn := s.dial().get(fmt.Sprintf("/f%d", c.size))
+		if c.told == c.size {
+			eventually(t, "it is fed all but the last byte", func() bool { s.visit(); return s.p.drips.Snapshot().Bytes == uint64(c.size-1) })
+		}
+		if c.told == c.size || c.size > 100 {
+			resp := conn.begin("GET")
+			s.free()
+			wantBody(t, fmt.Sprint(c), resp, bytesOf(0, c.size))
+		} else if a := conn.ok(200); a.body != bytesOf(0, c.size) { // it is no session any more
+			t.Errorf("%v: %d bytes", c, len(a.body))
+		}
+		s.still(patience)
+		if n := s.metric(`arkvory_delivered_bytes_total{direction="download"}`); n != fmt.Sprint(c.size) {
+			t.Errorf("%v: %s bytes delivered", c, n)
+		}
+		s.close()
+	}
+}

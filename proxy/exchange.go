@@ -47,6 +47,7 @@ type exchange struct {
 	session ticket.SessionHash // of the ask
 	arrival time.Duration      // of the session, on the queue's clock, while seat is true
 	seat    bool
+	judged  bool // the client's ticket was judged: its outcome is counted once a request
 
 	span   *span // of a response that is fed while its client waits, nil for all else
 	grant  *memory.Grant
@@ -87,7 +88,7 @@ func (x *exchange) begin() {
 	x.keep = !req.Close && (req.Minor == 1 || req.KeepAlive) && !x.c.Draining()
 	x.reason = telemetry.Unknown
 	x.sent, x.named, x.downloadID, x.classAsked, x.payer, x.held = 0, false, "", false, "", 0
-	x.seat = false
+	x.seat, x.judged = false, false
 	x.bodyOK = !hasBody(req)
 	x.needOut()
 }

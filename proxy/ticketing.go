@@ -30,12 +30,15 @@ func (x *exchange) ticketed(a *queue.Ask) {
 	}
 	now := wall()
 	arrival, issued, outcome := signer.Verify(text, x.session, now)
-	x.p.metrics.Ticket(outcome)
+	if !x.judged {
+		x.judged = true
+		x.p.metrics.Ticket(outcome)
+	}
 	if outcome != ticket.Accepted {
 		return
 	}
 	a.Ticketed, a.Arrival = true, x.p.queue.Now()-now.Sub(arrival)
-	if issued.Before(x.p.born) {
+	if issued.Before(x.p.born) && x.p.queue.Now() < x.p.set.Grace { // later the slots are given: gathering would only stop the queue
 		x.p.gather()
 	}
 }

@@ -48,7 +48,7 @@
 // higher class by its arrival. The applied class that is reported does not change.
 //
 // Within a class under Ordered: principals take turns, each is FIFO. A lane is the waiting sessions of a principal in a class
-// by (arrival, number); it has a round r and a ring key, arrival and number of the session that made it non-empty. Its
+// by (arrival, number); it has a round r and a ring key, arrival and number of the session that made it non-empty, or of an earlier one that came back since. Its
 // sessions have the turns r, r+1, r+2, ..., and the class is ordered by (turn, ring key). What the order holds is one entry a
 // turn that names the lane, not the session: whoever stands i-th in the lane has the turn r+i, so one that leaves from the
 // middle takes the last entry along and those behind it move up untouched. With R the turn of the last session of the class

@@ -102,12 +102,28 @@ func (s *Scheduler) enlane(ses *session, class Class) {
 	if l.count == 0 {
 		l.round = max(l.round, c.round)
 		l.arrival, l.number = int64(ses.arrival), ses.number
+	} else if int64(ses.arrival) < l.arrival {
+		s.forward(c, l, ses)
 	}
 	i := l.index(ses.laneKey())
 	l.add(ses)
 	c.turns.insert(l.turnKey(int(l.count)-1), ses.weight(), l)
 	if i < int(l.count)-1 {
 		s.stales(l, i)
+	}
+}
+
+// forward moves a lane to the place in the ring of a session that came before the one that made it non-empty: a returning holder of an old place must
+// not stand behind other principals' because a newcomer of his own was faster. It costs the length of the lane, and a crowd that returns in any order
+// does so rarely: for each session that is the earliest yet.
+func (s *Scheduler) forward(c *line, l *lane, ses *session) {
+	bytes := make([]int64, l.count)
+	for i := range bytes { // all are out before the key changes: the tree reads the number from the lane
+		bytes[i], _ = c.turns.remove(l.turnKey(i))
+	}
+	l.arrival, l.number = int64(ses.arrival), ses.number
+	for i, n := range bytes {
+		c.turns.insert(l.turnKey(i), n, l)
 	}
 }
 

@@ -102,6 +102,8 @@ func (o *oracle) enter(ses *oSession, c Class) {
 	if laneEmpty && o.policy.Strategy == Ordered {
 		l.round = max(l.round, o.rounds[c])
 		l.ringArrival, l.ringNumber = ses.arrival, ses.number
+	} else if o.policy.Strategy == Ordered && ses.arrival < l.ringArrival {
+		l.ringArrival, l.ringNumber = ses.arrival, ses.number
 	}
 	ses.lifted = c
 }

@@ -137,6 +137,7 @@ func (c *Conn) Await(d time.Duration) {
 		c.limit.Store(0)
 		return
 	}
+	c.expired.Store(false)                 // of an earlier wait of the same request
 	c.limit.Store(c.Now() + int64(d+Tick)) // the clock may be a tick old: never early
 }
 

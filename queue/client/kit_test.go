@@ -270,9 +270,16 @@ func (r *trial) run(ctx context.Context) (Result, error) {
 			r.watch(e)
 		}
 	}
-	s, err := settle(r.opts)
+	o := r.opts
+	if o.RangeBytes < minRange { // ranges of a few bytes make short stories
+		o.RangeBytes = 0
+	}
+	s, err := settle(o)
 	if err != nil {
 		return Result{}, err
+	}
+	if r.opts.RangeBytes != 0 {
+		s.RangeBytes = r.opts.RangeBytes
 	}
 	result, err := download(ctx, s, r.disk)
 	r.noSecrets(err)
@@ -361,4 +368,12 @@ func (r *trial) last(kind Kind) Event {
 	}
 	r.t.Fatalf("no event %v", kind)
 	return Event{}
+}
+
+// setWall returns a moment whose wall clock is shifted while its monotonic reading, where it has one, is not: Add moves both.
+func setWall(at time.Time, shift time.Duration) time.Time {
+	if shift == 0 {
+		return at
+	}
+	return at.Round(0).Add(shift)
 }

@@ -25,6 +25,7 @@ type memDisk struct {
 	dead    bool
 	fault   func(operation, path string) error // injected failures
 	lag     time.Duration                      // of every flush
+	slow    func(path string) time.Duration    // of a write
 }
 
 type nameChange struct {
@@ -239,6 +240,11 @@ func (f *memFile) ReadAt(p []byte, off int64) (int, error) {
 }
 
 func (f *memFile) WriteAt(p []byte, off int64) (int, error) {
+	if f.disk.slow != nil {
+		if d := f.disk.slow(f.path); d > 0 {
+			<-time.After(d)
+		}
+	}
 	f.disk.mu.Lock()
 	defer f.disk.mu.Unlock()
 	if err := f.disk.step("write", f.path); err != nil {
