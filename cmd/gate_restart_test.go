@@ -5,14 +5,13 @@ package house_test
 import (
 	"bytes"
 	"context"
-	"crypto/hmac"
 	"crypto/sha256"
-	"encoding/base64"
 	"fmt"
 	"io"
 	"maps"
 	"net"
 	"net/http"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -44,29 +43,25 @@ const (
 	crowdSecret    = "gate-secret-word"
 	// crowdGrace covers the time in which those who were in the queue come to their turn: the order within it is what is judged.
 	crowdGrace = 180
-	// crowdTie is how far apart two ends must lie to be in an order: a quantum's time at a slot's rate and what the scheduling of 200 clients on a busy
-	// machine adds between a byte's arrival and its reader's look at the clock.
+	// crowdTie is how far apart two ends must lie to be in an order: some quanta's time at a slot's rate, and a reader's way to the clock on a busy machine.
 	crowdTie = 50 * time.Millisecond
+	// crowdSame is how far apart two arrivals must lie to be in an order: tickets hold milliseconds, and each signing and reading looks at two clocks.
+	crowdSame = 3 * time.Millisecond
 )
 
-// crowdRun is one way to die and to be told apart.
-type crowdRun struct {
+// crowd is one run: a way to die and to be told apart.
+type crowd struct {
 	name   string
 	signal syscall.Signal
 	own    bool // a principal each; else one for all
 	grace  int  // seconds
-}
 
-// crowd is the state of one run.
-type crowd struct {
-	crowdRun
-	t       *testing.T
-	store   *store
-	address string
-	clients []*crowdClient
-	process atomic.Int64 // 0, 1 for the successor
-
-	finished, requests, retrying atomic.Int64 // retrying: faults that were waited out; those of a server that is away cost no budget
+	t                  *testing.T
+	store              *store
+	address            string
+	clients            []*crowdClient
+	process            atomic.Int64 // 0, 1 for the successor
+	finished, requests atomic.Int64
 }
 
 // crowdClient is one Download and what it saw. It is its transport too.
@@ -129,11 +124,6 @@ func (c *crowdClient) download(ctx context.Context, dir string) error {
 	result, err := client.Download(ctx, client.Options{
 		URL: "http://" + user + c.address + "/" + c.file, Output: output, Class: c.class.String(), ID: c.id, Parallel: 1, Size: crowdSize,
 		Client: &http.Client{Transport: c},
-		Observe: func(e client.Event) {
-			if e.Kind == client.Retrying {
-				c.retrying.Add(1)
-			}
-		},
 	})
 	if c.result = result; err != nil {
 		return err
@@ -182,37 +172,36 @@ func startDoomed(t *testing.T, binary, origin string, variables map[string]strin
 // the process is killed (-9) or stopped (SIGTERM) when a third is done, and its successor has the same address and state directory. Newcomers
 // without a ticket arrive at once behind the restart.
 //
-// What counts as an inversion: a pair of one class of which the later arrival comes first. Arrivals are the order in which the first process saw the clients
-// (its log of decisions), newcomers behind them.
+// An inversion is a pair of one class of which the later arrival comes first. Arrivals are those of the first process's log, newcomers behind them; two
+// within crowdSame are in no order, since a ticket does not tell them apart.
 //
-//   - starts: the order in which the successor gave slots (its log), of those who got one in the grace before anybody else did.
-//   - ends: the order of the last bytes of the same, as the clients saw them. All objects have one size and all slots one rate, so ends follow
-//     starts. Two ends within crowdTie are in no order. Who had bytes from the first process has less to get and does not count
-//     as too early.
-//   - behind: starts behind the grace, and before: starts of the first process, both against everybody who had arrived. There Q7 lets twice as many come
-//     to a slot as are free or end within 5 s, so that neighbours overtake each other. That is no matter of the restart: it is reported only.
+//   - starts: the successor's order (its log), of those who got a slot in the grace before others did.
+//   - ends: the order of last bytes of the same, as the clients saw them; objects have one size and slots one rate. Ends within crowdTie are in no
+//     order, and who had bytes from the first process, which has less to get, is never too early.
+//   - behind the grace and before the restart: starts there. Q7 lets twice as many come to a slot as are free or end within 5 s, so that neighbours
+//     overtake each other. That is no matter of the restart and reported only.
 //
-// Starts and ends must be 0, and with a grace as long as the queue nobody who returned may start behind it and no newcomer before them. The control has no
-// grace: it must have inversions, else the count shows nothing. A run with the default grace shows both parts.
+// Starts and ends must be 0, and with a grace as long as the queue nobody who returned may start behind it, and no newcomer before them. The control
+// has no grace and must have inversions, else the count shows nothing. A run with the default grace shows both parts.
 func TestGateRestart(t *testing.T) {
 	raiseFiles(t)
 	objects := newStore(t, crowdObjects, crowdSize)
 	binary, origin := buildSidecar(t), startOrigin(t, objects)
-	runs := []crowdRun{
-		{"kill -9, a principal each", syscall.SIGKILL, true, crowdGrace},
-		{"kill -9, one principal", syscall.SIGKILL, false, crowdGrace},
-		{"SIGTERM, a principal each", syscall.SIGTERM, true, crowdGrace},
-		{"SIGTERM, one principal", syscall.SIGTERM, false, crowdGrace},
-		{"kill -9, a principal each, grace of 30 s", syscall.SIGKILL, true, 30},
-		{"control: kill -9, no grace", syscall.SIGKILL, true, 0},
+	runs := []*crowd{
+		{name: "kill -9, a principal each", signal: syscall.SIGKILL, own: true, grace: crowdGrace},
+		{name: "kill -9, one principal", signal: syscall.SIGKILL, grace: crowdGrace},
+		{name: "SIGTERM, a principal each", signal: syscall.SIGTERM, own: true, grace: crowdGrace},
+		{name: "SIGTERM, one principal", signal: syscall.SIGTERM, grace: crowdGrace},
+		{name: "kill -9, a principal each, grace of 30 s", signal: syscall.SIGKILL, own: true, grace: 30},
+		{name: "control: kill -9, no grace", signal: syscall.SIGKILL, own: true},
 	}
 	rows := make([]string, len(runs))
 	var running sync.WaitGroup
 	for i, run := range runs { // at once, whatever -parallel says: they cost little, and each is mostly waiting
 		running.Go(func() {
 			t.Run(run.name, func(t *testing.T) {
-				f := &crowd{crowdRun: run, t: t, store: objects, address: fixedAddress(i)}
-				rows[i] = f.run(binary, origin)
+				run.t, run.store, run.address = t, objects, fixedAddress(i)
+				rows[i] = run.run(binary, origin)
 			})
 		})
 	}
@@ -226,14 +215,8 @@ func TestGateRestart(t *testing.T) {
 func (f *crowd) run(binary, origin string) string {
 	t := f.t
 	dir := openDir(t, "/dev/shm")
-	state, logs := filepath.Join(dir, "state"), [2]string{filepath.Join(dir, "first.log"), filepath.Join(dir, "second.log")}
-	if keep := os.Getenv("GATE_PROFILES"); keep != "" {
-		logs = [2]string{filepath.Join(keep, strings.ReplaceAll(f.name, " ", "_")+".1"), filepath.Join(keep, strings.ReplaceAll(f.name, " ", "_")+".2")}
-	}
-	if err := os.Mkdir(state, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	variables := crowdVariables(f.address, state)
+	logs := [2]string{filepath.Join(dir, "first.log"), filepath.Join(dir, "second.log")}
+	variables := crowdVariables(f.address, t.TempDir())
 	variables["ARKVORY_DECISION_LOG"], variables["ARKVORY_RESTART_GRACE_SECONDS"] = logs[0], strconv.Itoa(f.grace)
 	variables["ARKVORY_MAX_DOWNLOAD_SESSIONS"], variables["ARKVORY_DOWNLOAD_BYTES_PER_SECOND"] = strconv.Itoa(crowdSlots), strconv.FormatInt(crowdRate, 10)
 	if f.own {
@@ -265,10 +248,7 @@ func (f *crowd) run(binary, origin string) string {
 	second.settle(10*time.Second, (*readiness).counters)
 	ended := time.Now()
 	tickets := second.ticketCounts()
-	log, err := os.ReadFile(logs[0])
-	if err != nil {
-		t.Fatal(err)
-	}
+	log, _ := os.ReadFile(logs[0])                                             // that all clients are in it is checked
 	j := f.judge(log[:bytes.LastIndexByte(log, '\n')+1], wholeLog(t, logs[1])) // a killed writer leaves a part of a line
 	f.check(&j, tickets)
 	byte1, retries, most := ended, 0, 0
@@ -280,9 +260,9 @@ func (f *crowd) run(binary, origin string) string {
 	}
 	t.Logf("%d done before; %v from the signal to the successor; the last who returned started after %v, the grace was over after %v, all was done after %v",
 		done, serving.Sub(stopped).Round(time.Millisecond), j.returned.Round(time.Second), j.until.Round(time.Second), ended.Sub(serving).Round(time.Second))
-	return fmt.Sprintf("| %s | %d + %d | %s | %s | %s | %s | %s | %d | %.2f s (%.2f s from the signal) | %d | %d of the budget, %d at most; %d free |\n", f.name,
+	return fmt.Sprintf("| %s | %d + %d | %s | %s | %s | %s | %s | %d | %.2f s (%.2f s from the signal) | %d | %d, %d at most |\n", f.name,
 		crowdClients, crowdNewcomers, &j.grace, &j.ends, &j.behind, &j.before, fmt.Sprint(tickets), j.newcomers, byte1.Sub(serving).Seconds(), byte1.Sub(stopped).Seconds(), f.requests.Load(),
-		retries, most, f.retrying.Load()-int64(retries))
+		retries, most)
 }
 
 // arrive starts clients one after another; it returns when the last has started.
@@ -324,21 +304,18 @@ type inversions struct {
 }
 
 func (i *inversions) String() string {
-	var out []string
-	for class := queue.Release; int(class) < queue.Classes; class++ {
-		out = append(out, fmt.Sprintf("%s %d of %d", class, i.by[class], i.seen[class]))
-	}
-	return strings.Join(out, ", ")
+	const r, u, b = queue.Release, queue.Bulk, queue.Background
+	return fmt.Sprintf("release %d of %d, bulk %d of %d, background %d of %d", i.by[r], i.seen[r], i.by[u], i.seen[u], i.by[b], i.seen[b])
 }
 
-// count goes through an order. arrival is each client's rank, in what says for the one that came first and the one behind it where a pair counts; nil: nowhere.
-func count(order []*crowdClient, arrival map[*crowdClient]int, in func(first, second *crowdClient) *inversions) {
+// count goes through an order. in says for the client that came first and one behind it, or none, where it counts; nil: nowhere.
+func count(order []*crowdClient, arrival map[*crowdClient]time.Duration, in func(first, second *crowdClient) *inversions) {
 	for at, first := range order {
 		if i := in(first, nil); i != nil {
 			i.seen[first.class]++
 		}
 		for _, second := range order[at+1:] {
-			if first.class != second.class || arrival[second] > arrival[first] {
+			if first.class != second.class || arrival[second]+crowdSame > arrival[first] {
 				continue // in order, or in none
 			}
 			if i := in(first, second); i != nil {
@@ -364,8 +341,8 @@ type crowdStory struct {
 	until time.Duration
 }
 
-// read tells a log and adds those who are new in it to the arrivals.
-func (f *crowd) read(log []byte, arrival map[*crowdClient]int) crowdStory {
+// read tells a log and adds those who are new in it to the arrivals, which are times of the first process's clock; of the second they are far behind it.
+func (f *crowd) read(log []byte, arrival map[*crowdClient]time.Duration, behind time.Duration) crowdStory {
 	byKey, s := map[string]*crowdClient{}, crowdStory{at: map[*crowdClient]time.Duration{}}
 	for _, c := range f.clients {
 		byKey[replay.Hash("id:"+c.id)] = c
@@ -379,7 +356,7 @@ func (f *crowd) read(log []byte, arrival map[*crowdClient]int) crowdStory {
 			return nil
 		}
 		if _, known := arrival[c]; !known {
-			arrival[c] = len(arrival)
+			arrival[c] = e.Now + behind
 		}
 		if _, known := s.at[c]; e.Verdict.Started && !known {
 			s.order, s.at[c] = append(s.order, c), e.Now
@@ -393,8 +370,8 @@ func (f *crowd) read(log []byte, arrival map[*crowdClient]int) crowdStory {
 
 // judge reads both logs and what the clients saw.
 func (f *crowd) judge(first, second []byte) (j judgement) {
-	arrival := map[*crowdClient]int{}
-	before := f.read(first, arrival)
+	arrival := map[*crowdClient]time.Duration{}
+	before := f.read(first, arrival, 0)
 	if len(arrival) != crowdClients {
 		f.t.Fatalf("%d clients are in the first log, want %d", len(arrival), crowdClients)
 	}
@@ -409,7 +386,7 @@ func (f *crowd) judge(first, second []byte) (j judgement) {
 		}
 		return nil
 	})
-	after := f.read(second, arrival)
+	after := f.read(second, arrival, time.Hour)
 	j.until = after.until
 	count(after.order, arrival, func(first, second *crowdClient) *inversions {
 		switch {
@@ -434,17 +411,10 @@ func (f *crowd) judge(first, second []byte) (j judgement) {
 	if len(after.order) != len(served) || len(served) < crowdClients/2+crowdNewcomers {
 		f.t.Errorf("%d starts, %d clients served after the restart", len(after.order), len(served))
 	}
-	if report, err := replay.Replay(bytes.NewReader(second)); err != nil || report.Differences != 0 {
-		f.t.Errorf("the successor's log replays with %d differences, %v", report.Differences, err)
+	if report, err := replay.Replay(bytes.NewReader(second)); err != nil || report.Differences != 0 || report.Cores != 1 {
+		f.t.Errorf("the successor's log has %d cores (one more after each panic) and replays with %d differences, %v", report.Cores, report.Differences, err)
 	}
 	return j
-}
-
-func btoi(b bool) int {
-	if b {
-		return 1
-	}
-	return 0
 }
 
 // check holds the counts to what they must be.
@@ -477,11 +447,7 @@ type asked struct {
 // ask sends the question; the body of a 200 stays unread until the test ends, so that it keeps its slot.
 func (q question) ask(t *testing.T, address string, brings bool) (a asked) {
 	t.Helper()
-	request, err := http.NewRequestWithContext(t.Context(), "GET", "http://"+address+"/"+q.file, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	request.Host = "gate.test"
+	request := &http.Request{Method: "GET", URL: &url.URL{Scheme: "http", Host: address, Path: "/" + q.file}, Host: "gate.test", Header: http.Header{}}
 	request.Header.Set("Arkvory-Download-Id", q.id)
 	if q.user != "" {
 		request.SetBasicAuth(q.user, crowdSecret)
@@ -497,10 +463,7 @@ func (q question) ask(t *testing.T, address string, brings bool) (a asked) {
 	a.status, a.ticket = response.StatusCode, response.Header.Get("Arkvory-Queue-Ticket")
 	a.position, _ = strconv.Atoi(response.Header.Get("Arkvory-Queue-Position"))
 	if parts := strings.Split(a.ticket, "."); len(parts) == 4 {
-		ms, err := strconv.ParseInt(parts[1], 36, 64)
-		if err != nil {
-			t.Fatal(err)
-		}
+		ms, _ := strconv.ParseInt(parts[1], 36, 64) // else 1970, which is no arrival of the table
 		a.arrival = time.UnixMilli(ms)
 	}
 	return a
@@ -540,17 +503,13 @@ func TestGateTicketTable(t *testing.T) {
 	stander := question{file: "file0", id: "newcomer"}.ask(t, address, false)
 	arrivals := []time.Time{stander.arrival}
 	text := "\n| input | outcome | place |\n|---|---|---|\n"
-	before := second.ticketCounts()
+	counted := second.ticketCounts()
 	for _, row := range ticketRows(t, state, real, latest) {
 		a := row.ask(t, address, true)
-		after := second.ticketCounts()
-		for outcome := range ticket.Outcomes {
-			name := ticket.Outcome(outcome).String()
-			if n := after[name] - before[name]; n != btoi(int(row.outcome) == outcome) {
-				t.Errorf("%s: %d more of %s, want %s", row.name, n, name, row.outcome)
-			}
+		if counted[row.outcome.String()]++; !maps.Equal(second.ticketCounts(), counted) {
+			t.Errorf("%s: not %s, counted %v", row.name, row.outcome, second.ticketCounts())
+			counted = second.ticketCounts()
 		}
-		before = after
 		place := "new"
 		if row.keeps.IsZero() {
 			if a.arrival.Before(stander.arrival) {
@@ -564,7 +523,9 @@ func TestGateTicketTable(t *testing.T) {
 		}
 		want := 1
 		for _, other := range arrivals {
-			want += btoi(other.Before(a.arrival))
+			if other.Before(a.arrival) {
+				want++
+			}
 		}
 		if a.status != 503 || row.user == "" && a.position != want {
 			t.Errorf("%s: status %d, place %d of %d, want %d", row.name, a.status, a.position, len(arrivals), want)
@@ -572,8 +533,8 @@ func TestGateTicketTable(t *testing.T) {
 		text += fmt.Sprintf("| %s | %s | %s, %d of %d |\n", row.name, row.outcome, place, a.position, len(arrivals))
 	}
 	long := question{"file0", "long", "", strings.Repeat("A", 70<<10)}.ask(t, address, true)
-	if after := second.ticketCounts(); long.status != 431 || !maps.Equal(after, before) {
-		t.Errorf("70 KiB: status %d, counted %v after %v", long.status, after, before)
+	if after := second.ticketCounts(); long.status != 431 || !maps.Equal(after, counted) {
+		t.Errorf("70 KiB: status %d, counted %v after %v", long.status, after, counted)
 	}
 	t.Log(text + "| 70 KiB, beyond the bound of a head | none: status 431 | none |\n")
 }
@@ -602,11 +563,8 @@ func ticketRows(t *testing.T, state string, real map[string]asked, latest asked)
 	stamp := func(d time.Duration) func(string) string {
 		return func(string) string { return strconv.FormatInt(at(d).UnixMilli(), 36) }
 	}
-	letter := func(mac string) string { return mac[:9] + string("AB"[btoi(mac[9] == 'A')]) + mac[10:] }
-	backwards := func(id string) string { // the signer would not
-		mac, session := hmac.New(sha256.New, key[:]), hash(id)
-		mac.Write(append(append([]byte("arkvory/ticket/2\x00"), session[:]...), 0, 0, 0, 0, 0, 0, 0, 9, 0, 0, 0, 0, 0, 0, 0, 8))
-		return "2.9.8." + base64.RawURLEncoding.EncodeToString(mac.Sum(nil))
+	letter := func(mac string) string {
+		return mac[:9] + map[bool]string{true: "B", false: "A"}[mac[9] == 'A'] + mac[10:]
 	}
 	row := func(name, id, text string, outcome ticket.Outcome, keeps time.Time) ticketRow {
 		return ticketRow{name, question{"file0", id, "", text}, outcome, keeps}
@@ -629,7 +587,6 @@ func ticketRows(t *testing.T, state string, real map[string]asked, latest asked)
 		row("signed with another key", "t10", string(ticket.NewSigner(ticket.Key{9}).Append(nil, hash("t10"), at(-minute), now)), ticket.BadMAC, never),
 		row("moved to another download id", "thief", real["moves"].ticket, ticket.BadMAC, never),
 		{"moved to another object", question{"file1", "moves", "", real["moves"].ticket}, ticket.BadMAC, never},
-		row("signed with the key, arrival behind the issue", "t11", backwards("t11"), ticket.ArrivalAfterIssue, never),
 		row("version 1", "t12", "1"+good("t12")[1:], ticket.UnknownVersion, never),
 		row("version 3", "t13", "3"+good("t13")[1:], ticket.UnknownVersion, never),
 		row("truncated by a letter", "t14", good("t14")[:len(good("t14"))-1], ticket.Malformed, never),

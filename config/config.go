@@ -57,6 +57,8 @@ type Config struct {
 	// UpstreamMaxIdle bounds the kept-alive connections (0 keeps none), UpstreamMaxConnections all of them.
 	UpstreamMaxIdle        int `env:"ARKVORY_UPSTREAM_MAX_IDLE" envDefault:"256"`
 	UpstreamMaxConnections int `env:"ARKVORY_UPSTREAM_MAX_CONNECTIONS" envDefault:"4096"`
+	// UpstreamResume goes on with a body that breaks at the origin, by Range and If-Range on another connection.
+	UpstreamResume bool `env:"ARKVORY_UPSTREAM_RESUME" envDefault:"true"`
 	// Via is the name the proxy adds to the Via header; empty adds none.
 	Via string `env:"ARKVORY_VIA"`
 

@@ -96,6 +96,7 @@ var upstreamDefinitions = []definition{
 	whole("ARKVORY_UPSTREAM_IDLE_TIMEOUT_SECONDS", 1, 3600, "45", "", "Life of an unused connection to the origin; keep it below the origin's own."),
 	whole("ARKVORY_UPSTREAM_MAX_IDLE", 0, 1048576, "256", "at most ARKVORY_UPSTREAM_MAX_CONNECTIONS", "Unused connections kept to the origin; 0 keeps none."),
 	whole("ARKVORY_UPSTREAM_MAX_CONNECTIONS", 1, 1048576, "4096", "", "All connections to the origin."),
+	words("ARKVORY_UPSTREAM_RESUME", "false", "Whether a large download that breaks at the origin goes on from the missing byte, on another connection, where the origin gives a strong validator.", "true", "false"),
 	{name: "ARKVORY_VIA", rule: "a word of header token characters, or host:port", example: "arkvory",
 		meaning: "Name added to Via. Unset: no Via, since nginx origins stop compressing when they see one.", check: checkVia},
 }

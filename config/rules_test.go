@@ -152,6 +152,7 @@ func wrongValues(t *testing.T) map[string][]wrong {
 			wrong{"999", "which is 1000", []string{"ARKVORY_MAX_DOWNLOAD_SESSIONS=1000", "ARKVORY_MAX_REQUESTS=9999"}}),
 		"ARKVORY_DOWNLOAD_QUEUE_PER_PRINCIPAL":   numberCases("0", "1048577", wrong{"65537", "above ARKVORY_DOWNLOAD_QUEUE_LIMIT, which is 65536", nil}),
 		"ARKVORY_DOWNLOAD_HOLD_SECONDS":          numberCases("-1", "26"),
+		"ARKVORY_UPSTREAM_RESUME":                {{"yes", "none of true, false", nil}, {"0", "none of", nil}},
 		"ARKVORY_DOWNLOAD_BUNDLES":               {{"yes", "none of true, false", nil}, {"1", "none of", nil}, {"True", "none of", nil}},
 		"ARKVORY_DOWNLOAD_DRIP_LIMIT":            numberCases("-1", "65537"),
 		"ARKVORY_DOWNLOAD_DRIP_BYTES_PER_SECOND": numberCases("0", "65537"),

@@ -28,6 +28,12 @@
 // A response that cannot be brought to its end ends short of its length or without its last chunk, or with RST where neither would show, so that no client takes a part for the whole. A session's bytes count as
 // delivered only when their response was sent to the end. A client that left frees its slot at once; one whose upstream broke keeps it for the idle time, it comes back for the rest.
 //
+// # Bodies that go on
+//
+// A large body that breaks at the store is asked for again from the missing byte on, by Range and If-Range with its strong validator (U9, resume.go): the same way by which the rest of a
+// fed response is opened. What was sent is counted where it is written to the client's socket, so the offset is exact; the bytes of another object never follow. Three breaks
+// without a byte in between, or half a minute without an answer, end the body short. While it waits the session keeps its slot.
+//
 // # Connections that belong to one client
 //
 // A connection on which NTLM, Negotiate or Kerberos authentication was seen is closed after its exchange: what such an origin believes of a connection must not serve another client.

@@ -82,6 +82,8 @@ type Settings struct {
 	// StateDir keeps whether a queue stood when the process ended; "" keeps nothing.
 	StateDir string
 
+	// Resume goes on with a body that breaks at the upstream, on another connection.
+	Resume bool
 	// Bundles lets the objects that one plain client fetches from one repository share a place.
 	Bundles bool
 	// DripLimit is how many waiting plain clients are fed at once, 0 none; DripBytesPerSecond the most that one gets.

@@ -197,7 +197,16 @@ func (x *exchange) relayResponse() {
 	// A 204 or 304 that says it has a body may be followed by one: nobody else may read that.
 	closes := resp.Close || fr == frameNone && !x.isHead && (resp.Chunked || resp.Status == 204 && resp.ContentLength > 0) || x.bound()
 	refused := resp.Status >= 400
-	x.settleWith(x.sendBody(fr), fr, closes, refused)
+	rest, may := x.resumable(fr)
+	err := x.sendBody(fr)
+	if err != nil && may {
+		var over bool
+		if err, over = x.goOn(rest, err); over {
+			return
+		}
+		closes = x.w == nil || x.w.Resp.Close || x.bound()
+	}
+	x.settleWith(err, fr, closes, refused)
 }
 
 // settle settles the exchange after the body of a response that is no answer to an upload.

@@ -50,7 +50,7 @@ func settings(cfg config.Config, log zerolog.Logger) (proxy.Settings, func() fun
 			Preempt: cfg.DownloadPreempt, SessionsElastic: cfg.MaxDownloadSessionsElastic, BandBytesPerSecond: cfg.DownloadBytesPerSecond,
 		},
 		Hold: cfg.DownloadHold, HoldLimit: cfg.TransferQueueLimit, HoldPerPrincipal: max(cfg.TransferQueuePerPrincipal, cfg.TransferQueueLimit/2),
-		Bundles: cfg.DownloadBundles, DripLimit: cfg.DownloadDripLimit, DripBytesPerSecond: cfg.DownloadDripBytesPerSecond,
+		Resume: cfg.UpstreamResume, Bundles: cfg.DownloadBundles, DripLimit: cfg.DownloadDripLimit, DripBytesPerSecond: cfg.DownloadDripBytesPerSecond,
 		StateDir: cfg.StateDir, Grace: cfg.RestartGrace, Gather: queue.GatherFor,
 		CacheEntries: cfg.ObjectCacheEntries, CacheLife: cfg.ObjectCacheLife, Log: log,
 	}

@@ -221,7 +221,7 @@ func (f *Flow) peekCopy(n int64) (int64, error) {
 	if sent > 0 {
 		dropped, e := recv(f.Src.fd, nil, sent, unix.MSG_TRUNC|unix.MSG_DONTWAIT)
 		if e != 0 || dropped != sent {
-			return 0, &SourceError{fmt.Errorf("cannot drop %d sent bytes: %d, %w", sent, dropped, e)}
+			return int64(sent), &SourceError{fmt.Errorf("cannot drop %d sent bytes: %d, %w", sent, dropped, e)}
 		}
 		f.proven += int64(sent)
 		if f.slow && f.proven >= provenBytes {

@@ -42,6 +42,7 @@ const (
 	nameDials             = "arkvory_upstream_dials_total"
 	nameReused            = "arkvory_upstream_reused_total"
 	nameRetries           = "arkvory_upstream_retries_total"
+	nameResumes           = "arkvory_upstream_resumes_total"
 	nameDiscarded         = "arkvory_upstream_discarded_total"
 	nameUpstreamErrors    = "arkvory_upstream_errors_total"
 	nameDescribe          = "arkvory_object_describe_total"
@@ -98,6 +99,7 @@ var catalog = []family{
 	{nameDials, counter, "Upstream connections attempted.", by("result", dialNames)},
 	{nameReused, counter, "Exchanges that began on a kept-alive upstream connection.", nil},
 	{nameRetries, counter, "Exchanges repeated on a fresh connection because the kept-alive one was stale.", nil},
+	{nameResumes, counter, "Bodies that broke at the store and were asked for from the missing byte on: opened again (ok), cut since the object changed (changed), or given up.", by("outcome", resumeNames)},
 	{nameDiscarded, counter, "Upstream connections not used again, by reason.", by("reason", discardNames)},
 	{nameUpstreamErrors, counter, "Faults on the upstream's side, by reason.", by("reason", namesOf(ofUpstream))},
 	{nameDescribe, counter, "Objects whose size and validator were learned, by how: from the answer that was passed on (get), a HEAD, a GET of one byte (range), or a GET that was given up before its body because the download must wait (unread).", by("how", describeNames)},

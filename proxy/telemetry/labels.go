@@ -62,6 +62,20 @@ const (
 	discardCount
 )
 
+// Resume is what became of a body that broke at the upstream and was to be resumed (U9).
+type Resume uint8
+
+// The outcomes of a resume.
+const (
+	// ResumeOK: the rest was opened on another connection.
+	ResumeOK Resume = iota
+	// ResumeChanged: the object is another one, or is not given any more.
+	ResumeChanged
+	// ResumeGivenUp: the upstream did not answer, or broke again and again.
+	ResumeGivenUp
+	resumeCount
+)
+
 // SessionEvent is a step in the life of a download session.
 type SessionEvent uint8
 
@@ -112,6 +126,7 @@ var (
 	connectionNames   = []string{"idle", "busy"}
 	sideNames         = []string{"early", "late"}
 	fileNames         = []string{"principals", "clients"}
+	resumeNames       = []string{"ok", "changed", "given_up"}
 	pieceNames        = []string{"origin", "store", "failed"}
 	ticketNames       = func() []string {
 		names := make([]string, ticket.Outcomes)

@@ -40,6 +40,7 @@ type Metrics struct {
 	discarded      [discardCount]*metrics.Counter
 	described      [describeCount]*metrics.Counter
 	events         [sessionEventCount]*metrics.Counter
+	resumes        [resumeCount]*metrics.Counter
 	tickets        [ticket.Outcomes]*metrics.Counter
 	early, late    *metrics.PrometheusHistogram
 
@@ -82,6 +83,7 @@ func (m *Metrics) registerCounters() {
 	copy(m.discarded[:], m.counters(nameDiscarded))
 	copy(m.described[:], m.counters(nameDescribe))
 	copy(m.events[:], m.counters(nameEvents))
+	copy(m.resumes[:], m.counters(nameResumes))
 	copy(m.tickets[:], m.counters(nameTickets))
 	m.WaitingPages = one(namePages)
 	dials := m.counters(nameDials)
@@ -223,6 +225,13 @@ func (m *Metrics) Discarded(d Discard) {
 func (m *Metrics) Described(d Describe) {
 	if d < describeCount {
 		m.described[d].Inc()
+	}
+}
+
+// Resumed counts a body that was to be resumed.
+func (m *Metrics) Resumed(r Resume) {
+	if r < resumeCount {
+		m.resumes[r].Inc()
 	}
 }
 

@@ -31,6 +31,7 @@ type checkpoint struct {
 	Size       int64      `json:"size"` // -1 while unknown
 	ETag       string     `json:"etag,omitempty"`
 	Modified   string     `json:"lastModified,omitempty"`
+	Encoding   string     `json:"contentEncoding,omitempty"`
 	Done       [][2]int64 `json:"done"`             // ascending [from, to) that are safe on disk
 	SHA256     string     `json:"sha256,omitempty"` // of the whole, once verified
 }
@@ -113,7 +114,7 @@ func (c checkpoint) done() (s spans) {
 
 // representation is the state of the object that the bytes are of.
 func (c checkpoint) representation() representation {
-	return representation{size: c.Size, etag: c.ETag, modified: c.Modified, ranged: true}
+	return representation{size: c.Size, etag: c.ETag, modified: c.Modified, encoding: c.Encoding, ranged: true}
 }
 
 // of reports whether the checkpoint belongs to an address.

@@ -31,7 +31,8 @@ type outcome struct {
 	verdict verdict
 	facts   facts
 	from    string         // who answered, for the ticket
-	rep     representation // of started
+	rep     representation // of started; of changed, its size where it was told, else -1
+	busy    bool           // of faulty: 503 or 429 that told nothing
 	err     error          // of faulty, changed and fatal
 }
 
@@ -108,8 +109,10 @@ func (f *fetcher) exchange(ctx context.Context, j *job, watch silence) outcome {
 		if response != nil {
 			_ = response.Body.Close()
 		}
-		if errors.Is(err, errRedirects) {
-			return outcome{verdict: fatal, err: fmt.Errorf("%w: %w", ErrRefused, errRedirects)}
+		for _, one := range []error{errRedirects, errUnprotected} {
+			if errors.Is(err, one) {
+				return outcome{verdict: fatal, err: fmt.Errorf("%w: %w", ErrRefused, one)}
+			}
 		}
 		return f.broke(ctx, "cannot ask the server", err)
 	}
@@ -148,7 +151,7 @@ func (f *fetcher) partial(j *job, response *http.Response) outcome {
 	case j.mode == discover && c.total < 0:
 		return outcome{verdict: rangeless}
 	case j.mode == piece && (c.total != j.rep.size || !j.rep.same(response.Header)):
-		return outcome{verdict: changed, err: errors.New("the object changed")}
+		return outcome{verdict: changed, rep: representation{size: c.total}, err: errors.New("the object changed")}
 	}
 	to := min(j.to, c.total)
 	if c.from != j.from || c.to != to || response.ContentLength >= 0 && response.ContentLength != to-j.from {
@@ -175,7 +178,7 @@ func (f *fetcher) partial(j *job, response *http.Response) outcome {
 // complete judges a 200: the whole object, whatever was asked.
 func (f *fetcher) complete(j *job, response *http.Response) outcome {
 	if j.mode == piece {
-		return outcome{verdict: changed, err: errors.New("the object changed, or the server does not know ranges any more")}
+		return outcome{verdict: changed, rep: representation{size: response.ContentLength}, err: errors.New("the object changed, or the server does not know ranges any more")}
 	}
 	rep := readRepresentation(response.Header)
 	rep.size = response.ContentLength
@@ -193,7 +196,7 @@ func (f *fetcher) complete(j *job, response *http.Response) outcome {
 func unsatisfied(j *job) outcome {
 	switch j.mode {
 	case piece:
-		return outcome{verdict: changed, err: errors.New("the object shrank")}
+		return outcome{verdict: changed, rep: representation{size: -1}, err: errors.New("the object shrank")}
 	case discover:
 		return outcome{verdict: rangeless}
 	}
@@ -208,7 +211,7 @@ func (f *fetcher) refused(response *http.Response, told facts) outcome {
 	case busy && (told.told || told.busy):
 		return outcome{verdict: queued}
 	case busy, status >= 500, status == http.StatusRequestTimeout, status == http.StatusTooEarly:
-		return outcome{verdict: faulty, err: &fault{text: fmt.Sprintf("the server answered with status %d", status)}}
+		return outcome{verdict: faulty, busy: busy, err: &fault{text: fmt.Sprintf("the server answered with status %d", status)}}
 	}
 	message := f.requester.scrub.clean(told.message, told.ticket)
 	return outcome{verdict: fatal, err: &StatusError{Status: status, Message: message}}
@@ -236,8 +239,10 @@ func (f *fetcher) stream(ctx context.Context, j *job, response *http.Response, w
 		}
 		n, err := response.Body.Read(buffer[:room])
 		if n > 0 {
+			watch.stop() // a disk that takes its time is not a server that is silent
+			failed := f.write(j, buffer[:n])
 			watch.heard()
-			if failed := f.write(j, buffer[:n]); failed != nil {
+			if failed != nil {
 				return outcome{verdict: fatal, err: failed}
 			}
 		}

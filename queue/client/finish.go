@@ -203,9 +203,12 @@ func (op *operation) named(ctx context.Context, left checkpoint) bool {
 // left neither leaves no files.
 func (op *operation) stop(why error) error {
 	now := op.Clock.Now()
-	_ = op.saver.wait(now) // the next save tells of the same trouble
-	if errors.Is(why, ErrDigest) {
+	saving := op.saver.wait(now)
+	switch {
+	case errors.Is(why, ErrDigest), unflushed(why):
 		return why
+	case unflushed(saving): // other troubles show again in the next save
+		return errors.Join(why, saving)
 	}
 	if len(op.done) == 0 && op.ticket.ticket == "" && (errors.Is(why, ErrRefused) || errors.Is(why, ErrSize)) {
 		return errors.Join(why, diskError("remove", op.part, op.disk.remove(op.part)), op.forget())

@@ -81,7 +81,7 @@ func (op *operation) next() *job {
 		}
 		return &job{mode: discover, to: op.RangeBytes, sums: op.sums}
 	}
-	if !op.rep.ranged || len(op.running) >= op.Parallel {
+	if !op.rep.ranged || len(op.running) >= op.lanes {
 		return nil
 	}
 	taken := op.done
@@ -130,9 +130,12 @@ func (op *operation) take(out outcome) error {
 	case queued:
 		return op.line(out)
 	case faulty:
+		if op.crowded(out) {
+			return nil
+		}
 		return op.fault(out)
 	case changed:
-		return op.restart(out.err)
+		return op.restart(out)
 	case rangeless:
 		op.plain = true
 	case fatal:
@@ -152,8 +155,11 @@ func (op *operation) admit(out outcome) {
 	if out.job.epoch != op.epoch {
 		return
 	}
+	if op.open { // one more range; the beat tells of it
+		return
+	}
 	now := op.Clock.Now()
-	op.open, op.begun, op.outage = true, true, 0
+	op.open, op.begun, op.outage, op.lanes = true, true, 0, op.Parallel
 	if op.queued {
 		op.queued, op.waited = false, op.waited+now.Sub(op.since)
 	}
@@ -247,13 +253,31 @@ func (op *operation) fault(out outcome) error {
 	return nil
 }
 
+// crowded deals with a range that was turned away without a word of when to come back while bytes of others flow: the server takes
+// no more connections than those. That is no fault; there are fewer of them until the gate opens anew. It ends: each such answer
+// lowers the number or is of a range that was sent before the number was lowered.
+func (op *operation) crowded(out outcome) bool {
+	flowing := 0
+	for j := range op.running {
+		if j.started {
+			flowing++
+		}
+	}
+	if !out.busy || flowing == 0 {
+		return false
+	}
+	op.lanes = min(op.lanes, flowing)
+	return true
+}
+
 // backoff spends the budget and returns how long to wait. While a ticket still holds a place, an outage is bounded by the
 // ticket's term and not by the budget: waiting in line nothing but the server's return is asked for, and in a running
 // download a server that cannot be reached is one that restarts.
 func (op *operation) backoff(now time.Time, cause error) (time.Duration, error) {
 	broken, _ := cause.(*fault)
-	age := now.Round(0).Sub(op.ticketAt.Round(0))
-	if op.ticket.ticket != "" && age < ticketTerm && (op.queued || broken != nil && broken.unreachable) {
+	// By the clock that says more: the monotonic one stands still while the machine sleeps, the wall clock can be set back.
+	age := max(now.Sub(op.ticketAt), now.Round(0).Sub(op.ticketAt.Round(0)))
+	if op.ticket.ticket != "" && age >= -ticketSkew && age < ticketTerm && (op.queued || broken != nil && broken.unreachable) {
 		op.outage++
 		bound := doubled(op.outage, placeBackoff)
 		return bound/2 + time.Duration(op.random()*float64(bound/2)), nil
@@ -289,23 +313,30 @@ func (op *operation) rewind() error {
 }
 
 // restart drops what was got of an object that is not the same any more.
-func (op *operation) restart(why error) error {
+// The last time an object that only changed its validator is asked for in one stream: servers behind a balancer may tag one object
+// differently, and one answer is of one of them.
+func (op *operation) restart(out outcome) error {
 	op.restarts++
 	if op.restarts > maxRestarts {
-		return fmt.Errorf("%w: %d times; the last time: %w", ErrChanged, op.restarts, why)
+		return fmt.Errorf("%w: %d times; the last time: %w", ErrChanged, op.restarts, out.err)
 	}
+	alike := op.restarts == maxRestarts && out.rep.size == op.rep.size
 	op.quiesce()
 	if err := op.saver.wait(op.Clock.Now()); err != nil {
 		return err
 	}
-	op.rep, op.done, op.plain, op.resumed = nil, nil, false, false
+	op.rep, op.done, op.plain, op.resumed = nil, nil, alike, false
 	if err := op.saveNow(); err != nil { // (I5)
 		return err
 	}
 	if err := op.rewind(); err != nil {
 		return err
 	}
-	op.shut(op.Clock.Now().Add(time.Duration(op.random() * float64(doubled(op.restarts, longestBackoff)))))
-	op.emit(Event{Kind: Restarted, Message: why.Error()})
+	until := op.Clock.Now().Add(time.Duration(op.random() * float64(doubled(op.restarts, longestBackoff))))
+	if !op.open && op.until.After(until) { // what was told or counted before stands
+		until = op.until
+	}
+	op.shut(until)
+	op.emit(Event{Kind: Restarted, Message: out.err.Error()})
 	return nil
 }

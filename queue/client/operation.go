@@ -14,6 +14,7 @@ import (
 const (
 	maxRestarts   = 3                // how often a changed object may start it again
 	ticketTerm    = 15 * time.Minute // for how long the server takes a ticket after it gave it
+	ticketSkew    = 2 * time.Minute  // a ticket from further in the future is of a clock that was set back
 	completeTerm  = 15 * time.Minute // for how long a whole but unfinished file needs no question to the server
 	recheckBytes  = 64 << 10         // what is fetched again to ask that question
 	beatEvery     = 250 * time.Millisecond
@@ -51,6 +52,7 @@ type operation struct {
 
 	// The gate: who may ask, and when.
 	open    bool // an answer of this epoch was good: ranges go in parallel
+	lanes   int  // how many: Parallel, or fewer where the server takes no more
 	epoch   int  // counts setbacks
 	running map[*job]struct{}
 	until   time.Time // nobody asks before
@@ -81,7 +83,7 @@ type operation struct {
 
 // newOperation takes the locks and reads what an earlier run left.
 func newOperation(ctx context.Context, s *settings, d disk) (*operation, error) {
-	op := &operation{settings: s, disk: d, began: s.Clock.Now(), running: map[*job]struct{}{},
+	op := &operation{settings: s, disk: d, began: s.Clock.Now(), lanes: s.Parallel, running: map[*job]struct{}{},
 		results: make(chan outcome), woke: make(chan error, 1), saver: saver{done: make(chan error, 1)}}
 	if err := op.setUp(ctx); err != nil {
 		op.release()
@@ -102,6 +104,9 @@ func (op *operation) setUp(ctx context.Context) (err error) {
 		rep := left.representation()
 		op.rep, op.done, op.already, op.resumed = &rep, left.done(), left.SHA256, true
 		return nil
+	}
+	if err := ctx.Err(); err != nil { // in the middle of that look: what it was about is not forgotten
+		return err
 	}
 	if op.file, err = op.disk.open(op.part); err != nil {
 		return diskError("open", op.part, err)

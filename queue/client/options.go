@@ -26,9 +26,10 @@ type Options struct {
 	// ID is the download id, 1..128 of A-Z a-z 0-9 . _ ~ -; empty means the checkpoint's, else a random one.
 	ID string
 
-	// Parallel is how many ranges may be fetched at once, 1..16; 0 means 4.
+	// Parallel is how many ranges may be fetched at once, 1..16; 0 means 4. A server that turns further connections away
+	// gets fewer.
 	Parallel int
-	// RangeBytes is the length of one range, at most 1 GiB; 0 means 8 MiB.
+	// RangeBytes is the length of one range, 64 KiB..1 GiB; 0 means 8 MiB.
 	RangeBytes int64
 
 	// WaitLimit bounds the time spent in queues, all of it together; 0 means no bound. It ends with ErrWaitLimit as soon

@@ -25,6 +25,7 @@ type requester struct {
 	header http.Header
 	id     string
 	class  string
+	vouch  bool // a digest vouches for the bytes, however they come
 	scrub  *scrubber
 }
 
@@ -32,7 +33,7 @@ type requester struct {
 type ticketed struct{ ticket, from string }
 
 func newRequester(o *settings, id string) *requester {
-	r := &requester{client: o.Client, id: id, class: o.Class, header: http.Header{}, scrub: newScrubber(o.address, o.Header)}
+	r := &requester{client: o.Client, id: id, class: o.Class, vouch: !o.Digest.IsZero(), header: http.Header{}, scrub: newScrubber(o.address, o.Header)}
 	for name, values := range o.Header {
 		r.header[http.CanonicalHeaderKey(name)] = append([]string(nil), values...)
 	}
@@ -144,6 +145,9 @@ func (r *requester) lend(request *http.Request, t ticketed) {
 func (r *requester) redirect(next *http.Request, via []*http.Request, t ticketed) error {
 	if len(via) >= maxRedirects {
 		return errRedirects
+	}
+	if next.URL.Scheme == "http" && via[len(via)-1].URL.Scheme == "https" && !r.vouch {
+		return errUnprotected
 	}
 	next.Header.Del("Referer")
 	if originOf(next.URL) != originOf(r.url) {

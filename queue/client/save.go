@@ -1,6 +1,9 @@
 package client
 
-import "time"
+import (
+	"errors"
+	"time"
+)
 
 // saver writes checkpoints beside the download: at most one at a time, and a slow disk gets fewer of them.
 type saver struct {
@@ -29,6 +32,18 @@ func (s *saver) wait(now time.Time) error {
 	return err
 }
 
+// flushError is a flush of the part that failed. Systems tell of it once and may drop what was written: a second flush that
+// succeeds proves nothing, and only the checkpoint that is on disk already is right.
+type flushError struct{ error }
+
+func (e flushError) Unwrap() error { return e.error }
+
+// unflushed reports whether a flush failed.
+func unflushed(err error) bool {
+	var failed flushError
+	return errors.As(err, &failed)
+}
+
 // snapshot is the checkpoint of this moment. Every byte in it is written, not yet flushed.
 func (op *operation) snapshot() checkpoint {
 	c := checkpoint{URL: plainURL(op.address), Query: queryHash(op.address, op.saver.id), ID: op.saver.id,
@@ -37,7 +52,7 @@ func (op *operation) snapshot() checkpoint {
 	if op.rep == nil || !op.rep.ranged && op.whole == "" {
 		return c
 	}
-	c.Size, c.ETag, c.Modified, c.SHA256 = op.rep.size, op.rep.etag, op.rep.modified, op.whole
+	c.Size, c.ETag, c.Modified, c.Encoding, c.SHA256 = op.rep.size, op.rep.etag, op.rep.modified, op.rep.encoding, op.whole
 	have := op.done
 	for j := range op.running {
 		have = have.add(span{j.from, j.from + j.got.Load()})
@@ -79,7 +94,7 @@ func (op *operation) saveNow() error {
 func (op *operation) write(c checkpoint) error {
 	if len(c.Done) > 0 {
 		if err := op.file.Sync(); err != nil {
-			return diskError("flush", op.part, err)
+			return flushError{diskError("flush", op.part, err)}
 		}
 	}
 	data, err := c.encode()

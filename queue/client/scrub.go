@@ -30,6 +30,9 @@ var errSilent = errors.New("the server was silent for too long")
 // errRedirects ends a chain of redirects.
 var errRedirects = errors.New("the server redirects without end")
 
+// errUnprotected ends a chain of redirects that leaves https while nothing vouches for the bytes.
+var errUnprotected = errors.New("the server redirects from https to http; give the digest, or the http address, to allow it")
+
 // hidden stands where a secret stood.
 const hidden = "[hidden]"
 

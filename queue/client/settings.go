@@ -14,7 +14,7 @@ const (
 	defaultParallel = 4
 	maxParallel     = 16
 	defaultRange    = 8 << 20
-	minRange        = 1
+	minRange        = 64 << 10 // below it a range costs more in questions than in bytes
 	maxRange        = 1 << 30
 	defaultRetries  = 20
 	defaultAttempts = 5

@@ -160,7 +160,7 @@ func parsePosition(s string) int {
 
 func parseTime(s string) time.Time {
 	t, err := time.Parse(time.RFC3339, s)
-	if err != nil {
+	if year := t.UTC().Year(); err != nil || year < 1970 || year > 9998 { // others cannot be written in every zone
 		return time.Time{}
 	}
 	return t
@@ -243,12 +243,13 @@ type representation struct {
 	size     int64  // -1 while unknown
 	etag     string // the entity tag, weak or strong, or empty
 	modified string // Last-Modified, only where it is strong and there is no entity tag
+	encoding string // Content-Encoding: bytes are kept as they come, and parts must come alike
 	ranged   bool   // ranges of it may be fetched one by one
 }
 
 // readRepresentation reads the validators of a response; size and ranged are the caller's.
 func readRepresentation(h http.Header) representation {
-	r := representation{size: -1}
+	r := representation{size: -1, encoding: parseEncoding(h)}
 	if tag := h.Get("ETag"); validTag(tag) {
 		r.etag = tag
 		return r
@@ -269,10 +270,24 @@ func (r representation) validator() string {
 
 // same reports whether a response's fields are of this very representation by a strong comparison.
 func (r representation) same(h http.Header) bool {
+	if parseEncoding(h) != r.encoding {
+		return false
+	}
 	if r.modified != "" {
 		return h.Get("Last-Modified") == r.modified
 	}
 	return h.Get("ETag") == r.etag
+}
+
+// parseEncoding reads Content-Encoding in one form; no encoding is empty.
+func parseEncoding(h http.Header) string {
+	var all []string
+	for _, one := range strings.Split(strings.ToLower(strings.Join(h.Values("Content-Encoding"), ",")), ",") {
+		if one = strings.TrimSpace(one); one != "" && one != "identity" {
+			all = append(all, one)
+		}
+	}
+	return shorten(strings.Join(all, ","), maxValidator)
 }
 
 // validTag reports whether s is an entity tag that can be kept and sent back (RFC 9110 section 8.8.3).
