@@ -112,16 +112,13 @@ func (f osFile) size() (int64, error) {
 
 func (osDisk) lock(path string) (func(), error) { return lockFile(path) }
 
-// open asks for a regular file: a pipe or a device under the name would block or be written over.
+// open locks the part too, for two callers with different checkpoints.
 func (osDisk) open(path string) (diskFile, error) {
-	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("it is no regular file (%s)", info.Mode().Type())
-	}
-	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o666)
+	file, err := lockNamed(path, func() (*os.File, error) { return openOwn(path, os.O_RDWR|os.O_CREATE, 0o666) })
 	if err != nil {
 		return nil, err
 	}
-	if err := lockOpen(file); err != nil {
+	if err := onlyName(file); err != nil {
 		_ = file.Close()
 		return nil, err
 	}
@@ -129,7 +126,7 @@ func (osDisk) open(path string) (diskFile, error) {
 }
 
 func (osDisk) look(path string) (diskFile, error) {
-	file, err := os.Open(path)
+	file, err := openOwn(path, os.O_RDONLY, 0)
 	if err != nil {
 		return nil, err
 	}

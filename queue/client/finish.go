@@ -120,8 +120,10 @@ func (op *operation) verify(ctx context.Context) (*sums, error) {
 
 // discard puts wrong bytes where no later run takes them for right ones: first the checkpoint goes, then the name.
 func (op *operation) discard(why error) error {
-	_ = op.file.Close() // some systems rename no open files
-	op.file = nil
+	if !renamesOpen {
+		_ = op.file.Close()
+		op.file = nil
+	}
 	for _, step := range []func() error{
 		func() error { return op.disk.remove(op.Checkpoint) },
 		func() error { return op.disk.syncDir(op.Checkpoint) },
@@ -153,10 +155,12 @@ func (op *operation) finish(ctx context.Context) (string, error) {
 	if err := op.saveNow(); err != nil { // flushes the bytes first
 		return "", err
 	}
-	if err := op.file.Close(); err != nil {
-		return "", diskError("close", op.part, err)
+	if !renamesOpen {
+		if err := op.file.Close(); err != nil {
+			return "", diskError("close", op.part, err)
+		}
+		op.file = nil
 	}
-	op.file = nil
 	if err := op.disk.rename(op.part, op.Output); err != nil {
 		return "", diskError("rename", op.part, err)
 	}

@@ -23,8 +23,22 @@ func lockFile(path string) (func(), error) {
 	return func() { _ = os.Remove(path) }, nil
 }
 
-// lockOpen relies on the lock file alone.
-func lockOpen(*os.File) error { return nil }
-
 // syncFolder does nothing: folders cannot be flushed everywhere.
 func syncFolder(string) error { return nil }
+
+// renamesOpen is false where an open file may be bound to its name.
+const renamesOpen = false
+
+// openOwn opens a regular file. Who owns it is not known in the standard library's terms.
+func openOwn(path string, flags int, mode fs.FileMode) (*os.File, error) {
+	if info, err := os.Lstat(path); err == nil && !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("it is no regular file (%s)", info.Mode().Type())
+	}
+	return os.OpenFile(path, flags, mode)
+}
+
+// onlyName is fine with every file.
+func onlyName(*os.File) error { return nil }
+
+// lockNamed relies on the lock file alone.
+func lockNamed(_ string, open func() (*os.File, error)) (*os.File, error) { return open() }

@@ -12,31 +12,14 @@ import (
 // lockFile takes an flock on a file of its own beside the checkpoint: the checkpoint itself is replaced by renames, and a
 // lock on a replaced file holds nobody. The kernel lets go of it however the process ends.
 func lockFile(path string) (func(), error) {
-	for {
-		file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
-		if err != nil {
-			return nil, err
-		}
-		if err := lockOpen(file); err != nil {
-			_ = file.Close()
-			return nil, err
-		}
-		// The holder before may have removed the file after it was opened here: a lock on that would be ours alone.
-		ours, err := file.Stat()
-		if err == nil {
-			var named os.FileInfo
-			if named, err = os.Stat(path); err == nil && os.SameFile(ours, named) {
-				return func() {
-					_ = os.Remove(path) // while held: nobody can hold it under this name
-					_ = file.Close()
-				}, nil
-			}
-		}
-		_ = file.Close()
-		if err != nil && !errors.Is(err, os.ErrNotExist) {
-			return nil, err
-		}
+	file, err := lockNamed(path, func() (*os.File, error) { return openOwn(path, os.O_RDWR|os.O_CREATE, 0o600) })
+	if err != nil {
+		return nil, err
 	}
+	return func() {
+		_ = os.Remove(path) // while held: nobody can hold it under this name
+		_ = file.Close()
+	}, nil
 }
 
 // lockOpen locks an open file for this process or returns ErrLocked. File systems without locks are taken as they are.

@@ -162,7 +162,7 @@ func TestC3_ObjectChanges(t *testing.T) {
 		in(t, func(t *testing.T) {
 			o := newOrigin(versions[0])
 			o.script = func(n int, r *http.Request) (*http.Response, error) {
-				o.change(versions[n%3], fmt.Sprintf(`"v%d"`, n))
+				o.change(versions[n%3][n:], fmt.Sprintf(`"v%d"`, n))
 				return nil, nil
 			}
 			r := newTrial(t, o)

@@ -157,7 +157,7 @@ func (op *operation) load() (checkpoint, error) {
 		op.emit(Event{Kind: Restarted, Message: "the checkpoint is damaged and nothing of it is used"})
 		return fresh, nil
 	case !left.of(op.address):
-		return checkpoint{}, refusal(op.Checkpoint, fmt.Errorf("it belongs to another address, %s", left.URL))
+		return checkpoint{}, refusal(op.Checkpoint, fmt.Errorf("it belongs to another address, %s", printable(left.URL)))
 	}
 	if op.ID != "" && op.ID != left.ID { // a ticket holds for the id it was made for
 		left.ID, left.Ticket = op.ID, ""

@@ -1,7 +1,5 @@
 package control
 
-import "net/netip"
-
 // GroupID is the index of a group in the slice given to New.
 type GroupID int
 
@@ -173,20 +171,3 @@ const (
 	// Unanswered: no usable answer (timeout, SERVFAIL, no name server).
 	Unanswered
 )
-
-// same reports whether two sorted address lists are equal to the endpoints of a generation.
-func same(endpoints []*endpoint, addrs []netip.AddrPort) bool {
-	if len(endpoints) != len(addrs) {
-		return false
-	}
-	known := make(map[netip.AddrPort]bool, len(endpoints))
-	for _, e := range endpoints {
-		known[e.addr] = true
-	}
-	for _, a := range addrs {
-		if !known[a] {
-			return false
-		}
-	}
-	return true
-}
