@@ -492,7 +492,7 @@ func TestGateTicketTable(t *testing.T) {
 	real := map[string]asked{}
 	for _, id := range []string{"waits", "again", "moves"} {
 		real[id] = question{file: "file0", id: id}.ask(t, address, false)
-		pause(20 * time.Millisecond) // another millisecond, another arrival
+		pause(crowdStagger) // another millisecond, another arrival
 	}
 	latest := question{"file0", "again", "", real["again"].ticket}.ask(t, address, true)
 	_, _ = first.Process.Kill(), first.Wait()
@@ -501,10 +501,11 @@ func TestGateTicketTable(t *testing.T) {
 		t.Fatalf("the occupant of the slot: %+v", a)
 	}
 	stander := question{file: "file0", id: "newcomer"}.ask(t, address, false)
-	arrivals := []time.Time{stander.arrival}
+	arrivals := map[question]time.Time{{id: "newcomer"}: stander.arrival}
 	text := "\n| input | outcome | place |\n|---|---|---|\n"
 	counted := second.ticketCounts()
 	for _, row := range ticketRows(t, state, real, latest) {
+		pause(crowdStagger)
 		a := row.ask(t, address, true)
 		if counted[row.outcome.String()]++; !maps.Equal(second.ticketCounts(), counted) {
 			t.Errorf("%s: not %s, counted %v", row.name, row.outcome, second.ticketCounts())
@@ -518,15 +519,13 @@ func TestGateTicketTable(t *testing.T) {
 		} else if place = "kept"; a.arrival.Sub(row.keeps).Abs() > 10*time.Millisecond { // the clocks of two processes and of the wall are read one after another
 			t.Errorf("%s: the arrival moved by %v", row.name, a.arrival.Sub(row.keeps))
 		}
-		if !slices.ContainsFunc(arrivals, a.arrival.Equal) {
-			arrivals = append(arrivals, a.arrival)
-		}
 		want := 1
-		for _, other := range arrivals {
-			if other.Before(a.arrival) {
+		for who, other := range arrivals {
+			if other.Before(a.arrival) && who.id != row.id {
 				want++
 			}
 		}
+		arrivals[question{row.file, row.id, row.user, ""}] = a.arrival
 		if a.status != 503 || row.user == "" && a.position != want {
 			t.Errorf("%s: status %d, place %d of %d, want %d", row.name, a.status, a.position, len(arrivals), want)
 		}

@@ -3,7 +3,10 @@ package config
 import (
 	"cmp"
 	"crypto/tls"
+	"os"
+	"path/filepath"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -45,6 +48,7 @@ func (l *load) settle() {
 			": it counts the active sessions too; raise the one or lower the other")
 	}
 	l.settleListeners()
+	l.settleDecisions()
 	l.settlePrincipals()
 	l.settleRates()
 }
@@ -105,6 +109,44 @@ func (l *load) settleListeners() {
 	if l.given["ARKVORY_TLS_CLIENT_CA_FILE"] != "" && !certGiven {
 		l.fault("ARKVORY_TLS_CLIENT_CA_FILE", "is set without ARKVORY_TLS_CERT_FILE: plain HTTP has no client certificates")
 	}
+}
+
+// stateFiles begin the names of what the process keeps in ARKVORY_STATE_DIR.
+var stateFiles = [...]string{"ticket.key", "queue.state"}
+
+// settleDecisions keeps the decision log from being a file with another purpose: it is emptied at the start, and the ticket key with it.
+func (l *load) settleDecisions() {
+	const name = "ARKVORY_DECISION_LOG"
+	c := &l.config
+	if c.DecisionLog == "" || !l.sound(name) {
+		return
+	}
+	for _, other := range [...]struct{ name, path string }{
+		{"ARKVORY_TLS_CERT_FILE", c.TLSCertFile}, {"ARKVORY_TLS_KEY_FILE", c.TLSKeyFile}, {"ARKVORY_TLS_CLIENT_CA_FILE", c.TLSClientCAFile},
+		{"ARKVORY_UPSTREAM_CA_FILE", c.UpstreamCAFile}, {"ARKVORY_PRINCIPALS_FILE", c.PrincipalsFile}, {"ARKVORY_CLIENTS_FILE", c.ClientsFile},
+	} {
+		if other.path != "" && sameFile(c.DecisionLog, other.path) {
+			l.fault(name, "is the file of "+other.name+", which would be emptied")
+			return
+		}
+	}
+	if c.StateDir == "" || !l.sound("ARKVORY_STATE_DIR") {
+		return
+	}
+	within := sameFile(filepath.Dir(c.DecisionLog), c.StateDir)
+	for _, kept := range stateFiles {
+		if within && strings.HasPrefix(filepath.Base(c.DecisionLog), kept) || sameFile(c.DecisionLog, filepath.Join(c.StateDir, kept)) {
+			l.fault(name, "is what this process keeps in ARKVORY_STATE_DIR as "+kept+"; give it another name")
+			return
+		}
+	}
+}
+
+// sameFile reports whether two paths lead to one file that exists.
+func sameFile(a, b string) bool {
+	x, err := os.Stat(a)
+	y, err2 := os.Stat(b)
+	return err == nil && err2 == nil && os.SameFile(x, y)
 }
 
 // settlePrincipals checks that each source of identity can be believed, and warns of those that never hit.

@@ -1,7 +1,6 @@
 package proxy
 
 import (
-	"crypto/sha256"
 	"io"
 	"runtime/debug"
 	"sync"
@@ -25,6 +24,9 @@ const (
 	dripFetchers = 8
 	// dripBegins is how many clients ask the origin for their first piece at once.
 	dripBegins = 16
+	// beginTime is how long a client may take to its head after its hold: its turn and the first piece together. Behind that it gives up, and its session's place is lost as that of
+	// a client that did not come back; a refusal keeps both.
+	beginTime = 3 * time.Second
 	// assumedBand is taken for the link while there is no configured band and no measured rate above it: 80 Mbit/s.
 	assumedBand = 10 << 20
 	// resumeTries is how often the rest of a dripped response is asked for when the origin does not answer.
@@ -106,16 +108,10 @@ func (x *exchange) drip(a queue.Ask) bool {
 
 // beginDrip fetches the first piece, sends the head and starts the feeding. Over: the client left meanwhile.
 func (x *exchange) beginDrip(d *drip.Drip, a *queue.Ask) (begun, over bool) {
-	select { // a crowd that comes at once takes turns: its memory, and the origin
-	case x.p.beginning <- struct{}{}:
-		defer func() { <-x.p.beginning }()
-	case <-x.c.Gone():
-		x.left()
-		return false, true
+	start, piece, ok := x.takeTurn(a)
+	if piece != nil {
+		defer pieces.Put(piece)
 	}
-	piece := pieces.Get().(*[drip.PieceBytes]byte)
-	defer pieces.Put(piece)
-	start, ok := x.firstPiece(a, piece)
 	switch {
 	case ok:
 	case x.gone():
@@ -138,6 +134,29 @@ func (x *exchange) beginDrip(d *drip.Drip, a *queue.Ask) (begun, over bool) {
 	start.Source = &source{x: x, span: x.span}
 	d.Begin(start)
 	return true, false
+}
+
+// takeTurn waits for the client's turn to ask the origin, and asks: piece is the memory of the answer. A crowd that comes at once takes turns for the sake of that memory and of
+// the origin; the turn is over before anything is written to the client, who may not read.
+func (x *exchange) takeTurn(a *queue.Ask) (s drip.Start, piece *[drip.PieceBytes]byte, ok bool) {
+	until := x.c.Now() + int64(beginTime)
+	select {
+	case x.p.beginning <- struct{}{}:
+	default:
+		timer := time.NewTimer(beginTime)
+		defer timer.Stop()
+		select {
+		case x.p.beginning <- struct{}{}:
+		case <-timer.C:
+			return s, nil, false
+		case <-x.c.Gone():
+			return s, nil, false
+		}
+	}
+	defer func() { <-x.p.beginning }()
+	piece = pieces.Get().(*[drip.PieceBytes]byte)
+	s, ok = x.firstPiece(a, piece, until)
+	return s, piece, ok
 }
 
 // pieces are the buffers of first pieces.
@@ -221,8 +240,8 @@ func (x *exchange) cutShort(r telemetry.Reason) {
 }
 
 // firstPiece asks the origin, in the client's name, for the aligned piece that holds the first byte of the response: its head becomes the response's, in x.out, and
-// its body is what the client is fed first. False when the object does not lend itself to it: no ranges, no strong validator, another answer than 206.
-func (x *exchange) firstPiece(a *queue.Ask, buffer *[drip.PieceBytes]byte) (s drip.Start, ok bool) {
+// its body is what the client is fed first. False when the object does not lend itself to it: no ranges, no strong validator, another answer than 206, or none until then.
+func (x *exchange) firstPiece(a *queue.Ask, buffer *[drip.PieceBytes]byte, until int64) (s drip.Start, ok bool) {
 	asked, _ := object.ParseRange(x.c.Req.Get(wire.Range))
 	size := a.SizeBytes
 	for range 3 { // an object that changed, or a Range that its If-Range does not allow any more, is asked for anew
@@ -233,7 +252,7 @@ func (x *exchange) firstPiece(a *queue.Ask, buffer *[drip.PieceBytes]byte) (s dr
 		whole := asked.Kind == object.Whole || asked.Kind == object.Ignored
 		begin := first - first%drip.PieceBytes
 		end := min(begin+drip.PieceBytes, size) - 1
-		if err := x.origin(ask{part: part{on: true, first: begin, last: end, anew: whole}}); err != nil {
+		if err := x.origin(ask{part: part{on: true, first: begin, last: end, anew: whole}, within: x.rest(until)}); err != nil {
 			return s, false
 		}
 		f, resp := object.FromResponse(&x.w.Resp), &x.w.Resp
@@ -263,7 +282,7 @@ func (x *exchange) firstPiece(a *queue.Ask, buffer *[drip.PieceBytes]byte) (s dr
 		x.span = &span{part: !whole, first: first, last: last, facts: f}
 		s = drip.Start{First: first, Last: last, SizeBytes: size, Piece: buffer[:end-begin+1], PieceFirst: begin}
 		by := x.sharedBy()
-		if !x.readPiece(s.Piece) {
+		if !x.readPiece(s.Piece, x.rest(until)) {
 			x.span = nil
 			return s, false
 		}
@@ -273,9 +292,14 @@ func (x *exchange) firstPiece(a *queue.Ask, buffer *[drip.PieceBytes]byte) (s dr
 	return s, false
 }
 
+// rest is what is left until a coarse time, a tick at least.
+func (x *exchange) rest(until int64) time.Duration {
+	return max(time.Duration(until-x.c.Now()), front.Tick)
+}
+
 // readPiece reads the body of a piece, builds the client's head from the piece's and gives the upstream's connection back.
-func (x *exchange) readPiece(p []byte) bool {
-	x.c.Await(x.p.set.ResponseTimeout)
+func (x *exchange) readPiece(p []byte, within time.Duration) bool {
+	x.c.Await(min(x.p.set.ResponseTimeout, within))
 	_, err := io.ReadFull(x.w.Conn, p)
 	x.c.Await(0)
 	if err != nil {
@@ -292,25 +316,6 @@ func (x *exchange) readPiece(p []byte) bool {
 	}
 	x.w = nil
 	return true
-}
-
-// sharedBy is who shares the pieces: everybody, or the client alone when the origin calls its answer private or tells it apart by who asks.
-func (x *exchange) sharedBy() string {
-	control, vary := x.w.Resp.Lookup("cache-control"), x.w.Resp.Lookup("vary")
-	if wire.HasToken(control, "private") || wire.HasToken(control, "no-store") || wire.HasToken(vary, "*") || wire.HasToken(vary, "authorization") ||
-		wire.HasToken(vary, "cookie") {
-		return string(x.id.Credentials[:]) + x.id.Client.String()
-	}
-	return ""
-}
-
-// sharedKey names the bytes of the object for all who are fed with it. Their first piece is a part of the name: origins give several languages, encodings or users
-// different bytes under one validator, a date above all, and nobody may be fed what another one was given.
-func (x *exchange) sharedKey(by string, piece []byte) object.Key {
-	sum := sha256.Sum256(piece)
-	name := append(append([]byte(nil), x.name...), 0)
-	name = append(append(name, x.span.facts.Validator...), 0)
-	return object.MakeKey(append(append(name, by...), sum[:]...), [16]byte{})
 }
 
 // resume sends the rest of a dripped response from offset on, asked for by Range and If-Range: the bytes of another object never follow those that were sent.

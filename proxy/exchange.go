@@ -230,6 +230,9 @@ func (x *exchange) try(pool *upstream.Pool, a ask, body, whole, fresh bool) erro
 		x.out = append(x.out, x.c.Buffered()[:req(x).ContentLength]...)
 	}
 	limit := x.p.set.ResponseTimeout
+	if a.within > 0 {
+		limit = min(limit, a.within)
+	}
 	if body && !whole {
 		limit = x.p.set.UploadDeadline
 	}

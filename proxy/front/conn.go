@@ -203,7 +203,7 @@ func (c *Conn) LingerOnClose() { c.linger = true }
 func (c *Conn) Reset() {
 	c.torn = true
 	if t, ok := c.Net().(*tls.Conn); ok {
-		if tcp, ok := t.NetConn().(*net.TCPConn); ok {
+		if tcp, ok := t.NetConn().(interface{ SetLinger(sec int) error }); ok {
 			_ = tcp.SetLinger(0)
 		}
 		return

@@ -134,7 +134,7 @@ func (s *Server) accept(nc net.Conn) {
 	relay.TuneClient(tcp)
 	var sock net.Conn = tcp
 	if s.set.TLS != nil {
-		sock = tls.Server(tcp, s.set.TLS)
+		sock = tls.Server(relay.NewSpill(tcp), s.set.TLS)
 	}
 	rc, err := relay.NewConn(sock, false)
 	if err != nil {

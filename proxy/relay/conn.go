@@ -44,6 +44,8 @@ type Conn struct {
 	raw syscall.RawConn
 	fd  int
 
+	spill *Spill // under TLS, nil when there is none
+
 	buf     []byte
 	r, w    int
 	floor   int // bytes below stay untouched: the head in use
@@ -96,6 +98,9 @@ func NewConn(nc net.Conn, large bool) (*Conn, error) {
 	sock := nc
 	if t, ok := nc.(*tls.Conn); ok {
 		sock = t.NetConn()
+	}
+	if s, ok := sock.(*Spill); ok {
+		c.spill, sock = s, s.TCPConn
 	}
 	tcp, ok := sock.(*net.TCPConn)
 	if !ok {

@@ -2,6 +2,7 @@ package wire
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"fmt"
 )
@@ -82,6 +83,19 @@ func (h *Head) Lookup(name string) []byte {
 		}
 	}
 	return nil
+}
+
+// AppendValues appends the values of all fields of that name in their order, each behind its length, so that no two lists of values give the same bytes.
+func (h *Head) AppendValues(dst []byte, name string) []byte {
+	dst = append(append(dst, name...), 0)
+	for i := range h.Fields {
+		if f := h.Fields[i]; !f.dropped && equalFold(h.Name(f), name) {
+			v := h.Value(f)
+			dst = binary.BigEndian.AppendUint32(dst, uint32(len(v)))
+			dst = append(dst, v...)
+		}
+	}
+	return dst
 }
 
 // Count returns how many fields have the id.

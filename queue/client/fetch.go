@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"io"
 	"net/http"
 	"strings"
@@ -59,8 +60,17 @@ type job struct {
 	cancel context.CancelFunc
 
 	got     atomic.Int64 // bytes of [from, to) that are written, from the front
-	started bool         // for the operation's goroutine alone
+	mark    atomic.Pointer[mark]
+	started bool // for the operation's goroutine alone
 }
+
+// mark is how far a job is and the CRC-32C of its bytes so far, both of one moment.
+type mark struct {
+	got int64
+	sum uint32
+}
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 // fetcher runs jobs: it sends the request, judges the answer and writes the body. Several goroutines use one.
 type fetcher struct {
@@ -292,6 +302,12 @@ func (f *fetcher) write(j *job, data []byte) error {
 	if j.sums != nil {
 		j.sums.add(data)
 	}
-	j.got.Add(int64(len(data)))
+	next := mark{got: got + int64(len(data))}
+	if last := j.mark.Load(); last != nil {
+		next.sum = last.sum
+	}
+	next.sum = crc32.Update(next.sum, castagnoli, data)
+	j.mark.Store(&next)
+	j.got.Store(next.got)
 	return nil
 }

@@ -125,6 +125,7 @@ func (op *operation) discard(why error) error {
 		op.file = nil
 	}
 	for _, step := range []func() error{
+		op.dropTrail,
 		func() error { return op.disk.remove(op.Checkpoint) },
 		func() error { return op.disk.syncDir(op.Checkpoint) },
 		func() error { return op.disk.rename(op.part, op.bad) },
@@ -172,6 +173,9 @@ func (op *operation) finish(ctx context.Context) (string, error) {
 
 // forget removes the checkpoint of a finished download.
 func (op *operation) forget() error {
+	if err := op.dropTrail(); err != nil {
+		return err
+	}
 	if err := op.disk.remove(op.Checkpoint); err != nil {
 		return diskError("remove", op.Checkpoint, err)
 	}
@@ -220,7 +224,11 @@ func (op *operation) stop(why error) error {
 	if op.file == nil {
 		return why
 	}
-	if err := op.saveNow(); err != nil && !errors.Is(why, ErrDisk) {
+	err := op.saveNow()
+	if err == nil {
+		err = op.dropTrail() // all of it is flushed
+	}
+	if err != nil && !errors.Is(why, ErrDisk) {
 		return errors.Join(why, err)
 	}
 	return why

@@ -326,6 +326,7 @@ func (op *operation) restart(out outcome) error {
 		return err
 	}
 	op.rep, op.done, op.plain, op.resumed = nil, nil, alike, false
+	op.trail.ended, op.trail.saving = nil, 0
 	if err := op.saveNow(); err != nil { // (I5)
 		return err
 	}

@@ -47,7 +47,7 @@ func TestC1_LimitedConnections(t *testing.T) {
 		for _, most := range []int{1, 3} {
 			t.Run(fmt.Sprint(code, " above ", most), func(t *testing.T) {
 				in(t, func(t *testing.T) {
-					want := noise(41, 32<<20)
+					want := noise(41, 8<<20)
 					o := newOrigin(want)
 					o.pace = 100 * time.Millisecond
 					o.script = func(n int, _ *http.Request) (*http.Response, error) {
@@ -57,7 +57,7 @@ func TestC1_LimitedConnections(t *testing.T) {
 						return nil, nil
 					}
 					r := newTrial(t, o)
-					r.opts.RangeBytes, r.opts.Parallel = 4<<20, 8
+					r.opts.RangeBytes, r.opts.Parallel = 1<<20, 8
 					result := r.gets(want)
 					if result.Retries != 0 || len(o.seen()) > 8+8 {
 						t.Errorf("%d retries, %d requests", result.Retries, len(o.seen()))

@@ -29,6 +29,7 @@ const (
 // it through channels only, and what they share with it is named so.
 //
 // Invariants: (I1) bytes are in done only after the file has them, and in a checkpoint only after an fsync behind that;
+// in the trail before that, where they count as far as their sum is right;
 // (I2) done and every running job are of rep; (I3) a job of an earlier epoch neither opens the gate nor costs budget;
 // (I4) while the gate is shut at most one job of this epoch runs; (I5) a checkpoint without done bytes is on disk before
 // the first byte of another representation is written.
@@ -74,6 +75,7 @@ type operation struct {
 
 	meter meter
 	saver saver
+	trail trail
 
 	results  chan outcome
 	woke     chan error // of the sleeper
@@ -111,7 +113,7 @@ func (op *operation) setUp(ctx context.Context) (err error) {
 	if op.file, err = op.disk.open(op.part); err != nil {
 		return diskError("open", op.part, err)
 	}
-	if err := op.adopt(left); err != nil {
+	if err := op.adopt(ctx, left); err != nil {
 		return err
 	}
 	op.requester = newRequester(op.settings, left.ID)
@@ -123,6 +125,9 @@ func (op *operation) setUp(ctx context.Context) (err error) {
 func (op *operation) release() {
 	if op.requester != nil {
 		op.requester.close()
+	}
+	if op.trail.file != nil {
+		_ = op.trail.file.Close()
 	}
 	if op.file != nil {
 		_ = op.file.Close() // synced before where it matters
@@ -166,15 +171,17 @@ func (op *operation) load() (checkpoint, error) {
 }
 
 // adopt takes over what a checkpoint vouches for, as far as the file bears it out.
-func (op *operation) adopt(left checkpoint) error {
+func (op *operation) adopt(ctx context.Context, left checkpoint) error {
 	op.ticket, op.ticketAt, op.class = ticketed{left.Ticket, left.TicketFrom}, left.TicketAt, left.Class
 	op.saver.id = left.ID
 	size, err := op.file.size()
 	if err != nil {
 		return diskError("read", op.part, err)
 	}
+	if op.done, err = op.follow(ctx, &left, size); err != nil {
+		return err
+	}
 	rep := left.representation()
-	op.done = left.done().clip(size)
 	complete := left.Size >= 0 && op.done.sum() == left.Size
 	switch age := op.began.Round(0).Sub(left.Saved); {
 	case op.Size >= 0 && left.Size >= 0 && left.Size != op.Size:
@@ -252,6 +259,9 @@ func (op *operation) run(ctx context.Context) error {
 			op.progress()
 		case err = <-op.saver.done:
 			op.saver.ended(op.Clock.Now())
+			if err == nil {
+				op.trail.flushed()
+			}
 		case <-ctx.Done():
 			err = ctx.Err()
 		}
@@ -259,6 +269,7 @@ func (op *operation) run(ctx context.Context) error {
 			return err
 		}
 		op.save()
+		op.record()
 	}
 	return nil
 }
@@ -297,6 +308,7 @@ func (op *operation) bury(j *job) {
 	}
 	if op.rep.ranged || op.rep.size >= 0 && got == op.rep.size {
 		op.done = op.done.add(span{j.from, j.from + got})
+		op.trail.ran(j)
 	}
 }
 

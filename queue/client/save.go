@@ -79,6 +79,7 @@ func (op *operation) save() {
 		return
 	}
 	op.saver.busy, op.saver.dirty, op.saver.bytes, op.saver.from = true, false, bytes, now
+	op.trail.saving = len(op.trail.ended)
 	op.workers.Go(func() { op.saver.done <- op.write(c) })
 }
 

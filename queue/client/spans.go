@@ -28,6 +28,16 @@ func (s spans) add(x span) spans {
 	return append(out, x)
 }
 
+// holds reports whether all of x is in the set.
+func (s spans) holds(x span) bool {
+	for _, one := range s {
+		if one.from <= x.from && x.to <= one.to {
+			return true
+		}
+	}
+	return false
+}
+
 // clip returns the bytes of the set below size.
 func (s spans) clip(size int64) spans {
 	out := slices.Clone(s)
