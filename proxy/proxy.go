@@ -128,8 +128,9 @@ type Proxy struct {
 	// undecided: that the decision log ended too early was logged.
 	undecided atomic.Bool
 	outPool   sync.Pool
-	born      time.Time   // wall
-	gathered  atomic.Bool // the grace after a restart has begun
+	born      time.Time    // wall
+	gathered  atomic.Bool  // the grace after a restart has begun
+	returned  atomic.Int64 // when the last valid ticket came, on the queue's clock
 	drips     *drip.Dripper
 	beginning chan struct{} // clients that ask for their first piece
 	holds     places        // for requests that are held in silence
@@ -149,6 +150,7 @@ type Proxy struct {
 	second, state, minute every
 	counted               queue.Counts
 	unreachable           bool // as last logged
+	graceOver             bool
 }
 
 // New wires a proxy and starts its ticks. It fails on settings that a room refuses.
@@ -351,6 +353,7 @@ func (p *Proxy) tick(now time.Duration) {
 	p.eachPool(func(pool *upstream.Pool) { pool.Sweep(coarse) })
 	if p.second.due(now, time.Second) {
 		p.measureBand()
+		p.endGrace(p.queue.Now())
 		p.logUpstream()
 		p.logEnds()
 		p.logDecisions()

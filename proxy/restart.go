@@ -15,6 +15,8 @@ import (
 // Times of a restart.
 const (
 	noteEvery = 10 * time.Second
+	// returnPause is how long no ticket may come before the grace ends early: whoever stands in front asks every few seconds, with its ticket.
+	returnPause = 10 * time.Second
 	noteName  = "queue.state"
 	noteBytes = 4 << 10
 )
@@ -36,6 +38,15 @@ func (p *Proxy) gather() {
 	p.queue.Grace(now+min(p.set.Gather, p.set.Grace), now+p.set.Grace)
 	p.log.Info().Float64("gatherSeconds", min(p.set.Gather, p.set.Grace).Seconds()).Float64("graceSeconds", p.set.Grace.Seconds()).
 		Msg("tickets of an earlier process are valid: their holders come first")
+}
+
+// endGrace ends the grace when those who were to come first have come, or do not: newcomers would only leave the slots idle. It runs on the watcher's goroutine.
+func (p *Proxy) endGrace(now time.Duration) {
+	if !p.gathered.Load() || p.graceOver || now < p.set.Gather || now-time.Duration(p.returned.Load()) < returnPause {
+		return
+	}
+	p.graceOver = true
+	p.queue.Grace(0, 0)
 }
 
 func (p *Proxy) notePath() string { return filepath.Join(p.set.StateDir, noteName) }

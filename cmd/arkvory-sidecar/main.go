@@ -234,6 +234,11 @@ func drain(cfg config.Config, p *proxy.Proxy, desk *admin.Server, signals <-chan
 			idle = 0
 		}
 	}
+	if p.Working() == 0 { // nothing is left to cut, whatever the deadline says
+		idle, end := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+		defer end()
+		ctx = idle
+	}
 	cut := p.Shutdown(ctx)
 	last, release := context.WithTimeout(context.Background(), time.Second)
 	defer release()

@@ -174,8 +174,8 @@ func (d *download) headers(address *url.URL) (http.Header, error) {
 		if err != nil {
 			faults = append(faults, fmt.Errorf("cannot use --header-file: %w", err))
 		}
-		for scan := bufio.NewScanner(strings.NewReader(text)); scan.Scan(); {
-			if line := strings.TrimSpace(scan.Text()); line != "" && !strings.HasPrefix(line, "#") {
+		for line := range strings.Lines(text) {
+			if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "#") {
 				add("--header-file", line)
 			}
 		}
@@ -227,16 +227,17 @@ func isToken(text string) bool {
 	})
 }
 
-// readSecret reads a small file.
+// readSecret reads a small file, or a pipe or device that gives no more than one.
 func readSecret(name string) (string, error) {
-	info, err := os.Stat(name)
+	file, err := os.Open(name)
 	if err != nil {
 		return "", err
 	}
-	if info.Size() > maxSecretFile {
+	defer file.Close()
+	data, err := io.ReadAll(io.LimitReader(file, maxSecretFile+1))
+	if err == nil && len(data) > maxSecretFile {
 		return "", fmt.Errorf("%s: must be at most %d bytes", name, maxSecretFile)
 	}
-	data, err := os.ReadFile(name)
 	return string(data), err
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"unicode"
 
 	"github.com/arkvory/sidecar/queue/client"
 )
@@ -88,8 +89,16 @@ func complain(to io.Writer, err error) {
 		return
 	}
 	for line := range strings.Lines(err.Error()) {
-		fmt.Fprintf(to, "arkvoryctl: %s\n", strings.TrimRight(line, "\n"))
+		fmt.Fprintf(to, "arkvoryctl: %s\n", strings.TrimRight(strings.Map(printed, line), " "))
 	}
+}
+
+// printed keeps what can be seen; names of files and texts of servers may hold more, which would draw on the terminal.
+func printed(r rune) rune {
+	if unicode.IsPrint(r) {
+		return r
+	}
+	return ' '
 }
 
 // outcomeHelp is the table of exit codes as the help shows it.

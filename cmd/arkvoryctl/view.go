@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/arkvory/sidecar/queue/client"
 )
@@ -131,18 +132,19 @@ func join(parts ...string) string {
 	return strings.Join(all, ", ")
 }
 
-// shorter keeps the words of which each is shorter than the one before.
+// shorter keeps the words of which each takes less room than the one before.
 func shorter(all ...string) []string {
 	kept := all[:1]
 	for _, one := range all[1:] {
-		if len(one) < len(kept[len(kept)-1]) {
+		if cells(one) < cells(kept[len(kept)-1]) {
 			kept = append(kept, one)
 		}
 	}
 	return kept
 }
 
-// oneLine makes one line of a text of a server, without control characters: they could draw on the terminal.
+// oneLine makes one line of a text of a server, of a file's name and the like: without control characters, which could draw on the
+// terminal, and without what turns the direction of writing or cannot be seen, which could make a name look like another.
 func oneLine(text string) string {
-	return strings.Join(strings.FieldsFunc(text, func(r rune) bool { return r < ' ' || r >= 0x7f && r < 0xa0 }), " ")
+	return strings.Join(strings.FieldsFunc(strings.ToValidUTF8(text, "\ufffd"), func(r rune) bool { return !unicode.IsPrint(r) }), " ")
 }

@@ -47,7 +47,7 @@ func TestC4_OneUnwritableEventDoesNotEndTheRest(t *testing.T) {
 
 // TestC4_LinesOfServersAreText: nothing of a text draws, turns the direction of writing, or ends the line.
 func TestC4_LinesOfServersAreText(t *testing.T) {
-	if got := oneLine("a\x1b[2J\u202eb\u2066c\u2028d\x9be\r\nf\u200bg"); got != "a [2J b c d e f g" {
+	if got := oneLine("a\x1b[2J\u202eb\u2066c\u2028d\x9be\r\nf\u200bg"); got != "a [2J b c d\ufffde f g" {
 		t.Errorf("%q", got)
 	}
 	var out bytes.Buffer

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"io"
 	"math"
@@ -91,12 +92,16 @@ func (w *jsonWatcher) end(r client.Result, err error) {
 	w.write(line)
 }
 
-// write writes one line. Where that fails the rest is left out and the download goes on: it is the file that was asked for. (A closed
+// write writes one line. One that has no JSON form is left out. Where writing fails the rest is left out and the download goes on: it is the file that was asked for. (A closed
 // pipe on standard output ends the process, as it does with other tools.)
 func (w *jsonWatcher) write(line any) {
-	encoder := json.NewEncoder(w.out)
+	var text bytes.Buffer
+	encoder := json.NewEncoder(&text)
 	encoder.SetEscapeHTML(false)
 	if encoder.Encode(line) != nil {
+		return
+	}
+	if _, err := w.out.Write(text.Bytes()); err != nil {
 		w.out = io.Discard
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"os"
 	"sync/atomic"
 	"time"
-	"unicode/utf8"
 
 	"github.com/vbauerster/mpb/v8"
 	"github.com/vbauerster/mpb/v8/decor"
@@ -90,7 +89,7 @@ func (w *terminalWatcher) layout(width int) (before, behind string) {
 		if e.Total > 0 {
 			for _, behind := range behinds {
 				for _, before := range befores {
-					if utf8.RuneCountInString(before)+utf8.RuneCountInString(behind)+barMargin+leastBar <= width {
+					if cells(before)+cells(behind)+barMargin+leastBar <= width {
 						return before, behind
 					}
 				}
@@ -111,7 +110,7 @@ func (w *terminalWatcher) layout(width int) (before, behind string) {
 // fitting is the first of the lines that fits, else the last.
 func fitting(lines []string, width int) string {
 	for _, line := range lines {
-		if utf8.RuneCountInString(line) <= width {
+		if cells(line) <= width {
 			return line
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"math"
 	"strconv"
 	"time"
+	"unicode"
 )
 
 // ordinal writes a place as English does: 1st, 2nd, 3rd, 4th, 11th, 112th.
@@ -82,4 +83,25 @@ func showAmount(n int64) string {
 		return fmt.Sprintf("%.1f %s", value, unit)
 	}
 	return fmt.Sprintf("%.2f %s", value, unit)
+}
+
+// wideRunes are those that take two cells of a terminal: scripts of East Asia, full-width forms, pictures (UAX 11).
+var wideRunes = &unicode.RangeTable{
+	R16: []unicode.Range16{{0x1100, 0x115f, 1}, {0x231a, 0x231b, 1}, {0x2329, 0x232a, 1}, {0x2e80, 0x303e, 1}, {0x3041, 0xa4cf, 1}, {0xa960, 0xa97f, 1},
+		{0xac00, 0xd7a3, 1}, {0xf900, 0xfaff, 1}, {0xfe30, 0xfe6f, 1}, {0xff01, 0xff60, 1}, {0xffe0, 0xffe6, 1}},
+	R32: []unicode.Range32{{0x16fe0, 0x18aff, 1}, {0x1b000, 0x1b2ff, 1}, {0x1f1e6, 0x1faff, 1}, {0x20000, 0x3fffd, 1}},
+}
+
+// cells is how many cells of a terminal a text takes; where terminals differ, the most.
+func cells(text string) (n int) {
+	for _, r := range text {
+		switch {
+		case unicode.In(r, unicode.Mn, unicode.Me, unicode.Cf):
+		case unicode.Is(wideRunes, r):
+			n += 2
+		default:
+			n++
+		}
+	}
+	return n
 }
