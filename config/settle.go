@@ -47,6 +47,7 @@ func (l *load) settle() {
 		l.fault("ARKVORY_DOWNLOAD_QUEUE_LIMIT", "is below ARKVORY_MAX_DOWNLOAD_SESSIONS, which is "+strconv.Itoa(c.MaxDownloadSessions)+
 			": it counts the active sessions too; raise the one or lower the other")
 	}
+	l.settleDrips()
 	l.settleListeners()
 	l.settleDecisions()
 	l.settlePrincipals()
@@ -108,6 +109,19 @@ func (l *load) settleListeners() {
 	}
 	if l.given["ARKVORY_TLS_CLIENT_CA_FILE"] != "" && !certGiven {
 		l.fault("ARKVORY_TLS_CLIENT_CA_FILE", "is set without ARKVORY_TLS_CERT_FILE: plain HTTP has no client certificates")
+	}
+}
+
+// settleDrips leaves half of the connections to those who do not wait: a fed client keeps its own for hours.
+func (l *load) settleDrips() {
+	const name, bound = "ARKVORY_DOWNLOAD_DRIP_LIMIT", "ARKVORY_MAX_CONNECTIONS"
+	c := &l.config
+	switch most := c.MaxConnections / 2; {
+	case !l.sound(name, bound) || c.DownloadDripLimit <= most:
+	case l.given[name] == "":
+		c.DownloadDripLimit = most
+	default:
+		l.warn(name, "is above half of "+bound+", which is "+strconv.Itoa(c.MaxConnections)+": waiting clients may take the connections that running downloads need")
 	}
 }
 

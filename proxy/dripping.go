@@ -19,9 +19,10 @@ import (
 const (
 	// forever is a hold that only its end ends.
 	forever = time.Duration(1) << 61
-	// dripStore is the memory for bytes that waiting clients share, dripFetchers how many requests for them run at once.
+	// dripStore is the memory for bytes that waiting clients share, dripFetchers how many requests for them run at once: 4096 clients of as many objects need 512 a
+	// second, of an origin that may be a tenth of a second away.
 	dripStore    = 1 << 20
-	dripFetchers = 8
+	dripFetchers = 64
 	// dripBegins is how many clients ask the origin for their first piece at once.
 	dripBegins = 16
 	// beginTime is how long a client may take to its head after its hold: its turn and the first piece together. Behind that it gives up, and its session's place is lost as that of
@@ -92,10 +93,15 @@ func (x *exchange) drip(a queue.Ask) bool {
 	if begun, over := x.beginDrip(d, &a); !begun {
 		return over
 	}
-	defer func() { x.span = nil }()
+	defer func() {
+		d.Stop() // on a panic: nothing looks at the exchange from here on
+		x.c.Paced.Store(false)
+		x.span = nil
+	}()
 	place, admitted := x.stay(a)
 	defer place.Release()
 	offset, idle := d.Stop()
+	x.c.Paced.Store(false)
 	if !idle { // a grant is on its way to the stream: its next owner would take it for his
 		x.pace.Close()
 		x.pace = nil
@@ -116,6 +122,9 @@ func (x *exchange) beginDrip(d *drip.Drip, a *queue.Ask) (begun, over bool) {
 	case ok:
 	case x.gone():
 		x.left()
+		return false, true
+	case x.w != nil: // the origin has an answer to this client that no waiting changes
+		x.relayResponse()
 		return false, true
 	default:
 		return false, false
@@ -166,6 +175,9 @@ var pieces = sync.Pool{New: func() any { return new([drip.PieceBytes]byte) }}
 func (x *exchange) dripped(n int64) {
 	x.c.Moved.Add(n)
 	x.sent += n
+	if x.sent == x.span.last-x.span.first { // all but the last byte, which is not dripped: from now on its silence is the proxy's doing
+		x.c.Paced.Store(true)
+	}
 	x.p.metrics.Delivered(telemetry.Download, n)
 	x.p.metrics.Relayed(telemetry.PathBuffered, n)
 }
@@ -240,13 +252,20 @@ func (x *exchange) cutShort(r telemetry.Reason) {
 }
 
 // firstPiece asks the origin, in the client's name, for the aligned piece that holds the first byte of the response: its head becomes the response's, in x.out, and
-// its body is what the client is fed first. False when the object does not lend itself to it: no ranges, no strong validator, another answer than 206, or none until then.
+// its body is what the client is fed first. False when the object does not lend itself to it: no ranges, no strong validator, another answer than 206, or none until then; with
+// x.w left when the origin's answer is one for the client: a condition that ends it, a thing that is not there, a range that selects nothing.
 func (x *exchange) firstPiece(a *queue.Ask, buffer *[drip.PieceBytes]byte, until int64) (s drip.Start, ok bool) {
 	asked, _ := object.ParseRange(x.c.Req.Get(wire.Range))
 	size := a.SizeBytes
 	for range 3 { // an object that changed, or a Range that its If-Range does not allow any more, is asked for anew
 		first, last, found := asked.Resolve(size)
-		if !found || first >= last {
+		if !found {
+			if err := x.origin(ask{within: x.rest(until)}); err == nil && x.w.Resp.Status != 416 {
+				x.drop(telemetry.DiscardBroken)
+			}
+			return s, false
+		}
+		if first >= last {
 			return s, false
 		}
 		whole := asked.Kind == object.Whole || asked.Kind == object.Ignored
@@ -256,6 +275,10 @@ func (x *exchange) firstPiece(a *queue.Ask, buffer *[drip.PieceBytes]byte, until
 			return s, false
 		}
 		f, resp := object.FromResponse(&x.w.Resp), &x.w.Resp
+		switch resp.Status {
+		case 304, 401, 404, 410, 412: // 403 may be said to the range that was put in, where a signature covers it
+			return s, false
+		}
 		if resp.Status == 200 && !whole && x.c.Req.Get(wire.IfRange) != nil {
 			x.drop(telemetry.DiscardBroken)
 			asked = object.Range{Kind: object.Whole}

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"syscall"
 	"time"
 
 	"github.com/arkvory/sidecar/ticket"
@@ -17,8 +18,8 @@ const (
 	noteEvery = 10 * time.Second
 	// returnPause is how long no ticket may come before the grace ends early: whoever stands in front asks every few seconds, with its ticket.
 	returnPause = 10 * time.Second
-	noteName  = "queue.state"
-	noteBytes = 4 << 10
+	noteName    = "queue.state"
+	noteBytes   = 4 << 10
 )
 
 // note is what the state directory keeps about the queue: whether sessions stood in it, and when that was known. It names none of them: their own tickets do.
@@ -68,11 +69,14 @@ func (p *Proxy) recall() {
 }
 
 func readNote(path string) (note, error) {
-	file, err := os.Open(path)
+	file, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0) // a pipe would block the start
 	if err != nil {
 		return note{}, err
 	}
 	defer func() { _ = file.Close() }()
+	if info, err := file.Stat(); err != nil || !info.Mode().IsRegular() {
+		return note{}, errors.Join(err, fmt.Errorf("cannot read %s: it is not a regular file", path))
+	}
 	b := make([]byte, noteBytes)
 	n, err := file.Read(b)
 	if err != nil {
@@ -120,21 +124,37 @@ func (p *Proxy) noteQueue(last *noted) {
 	last.problem = problem
 }
 
-// writeNote replaces the note in one step, so that a crash leaves the old or the new one.
+// writeNote replaces the note in one step, so that a crash leaves the old or the new one. What is renamed is a file of its own making: neither what a link leads to nor what
+// another process that shares the directory writes at the same moment.
 func writeNote(path string, n note) error {
 	b, err := json.Marshal(n)
 	if err != nil {
 		return err
 	}
-	temp := path + ".new"
-	file, err := os.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	file, err := os.CreateTemp(filepath.Dir(path), noteName+".*.new") // of mode 0600
 	if err != nil {
-		return err
+		return noteFault(path, err)
 	}
 	_, err = file.Write(append(b, '\n'))
-	err = errors.Join(err, file.Sync(), file.Close())
-	if err != nil {
-		return err
+	if err = errors.Join(err, file.Sync(), file.Close()); err == nil {
+		err = os.Rename(file.Name(), path)
 	}
-	return os.Rename(temp, path)
+	if err != nil {
+		_ = os.Remove(file.Name())
+		return noteFault(path, err)
+	}
+	return nil
+}
+
+// noteFault names the note and not the file that was to become it, whose name is another one each time: the same fault is told once.
+func noteFault(path string, err error) error {
+	var file *fs.PathError
+	var link *os.LinkError
+	switch {
+	case errors.As(err, &file):
+		err = file.Err
+	case errors.As(err, &link):
+		err = link.Err
+	}
+	return fmt.Errorf("cannot write %s: %w", path, err)
 }

@@ -234,12 +234,13 @@ func drain(cfg config.Config, p *proxy.Proxy, desk *admin.Server, signals <-chan
 			idle = 0
 		}
 	}
+	until := ctx
 	if p.Working() == 0 { // nothing is left to cut, whatever the deadline says
 		idle, end := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 		defer end()
-		ctx = idle
+		until = idle
 	}
-	cut := p.Shutdown(ctx)
+	cut := p.Shutdown(until)
 	last, release := context.WithTimeout(context.Background(), time.Second)
 	defer release()
 	err := desk.Shutdown(last)

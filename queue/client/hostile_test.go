@@ -16,11 +16,11 @@ import (
 // of its own.
 func TestC4_RateIsMeasuredOverRanges(t *testing.T) {
 	in(t, func(t *testing.T) {
-		want := noise(40, 16<<20)
+		want := noise(40, 4<<20)
 		o := newOrigin(want)
 		o.pace = 50 * time.Millisecond
 		o.script = func(n int, r *http.Request) (*http.Response, error) {
-			if n == 100 {
+			if n == 30 {
 				return cut(o.serve(r), 1000, errReset), nil
 			}
 			return nil, nil
@@ -47,7 +47,7 @@ func TestC1_LimitedConnections(t *testing.T) {
 		for _, most := range []int{1, 3} {
 			t.Run(fmt.Sprint(code, " above ", most), func(t *testing.T) {
 				in(t, func(t *testing.T) {
-					want := noise(41, 8<<20)
+					want := noise(41, 2<<20)
 					o := newOrigin(want)
 					o.pace = 100 * time.Millisecond
 					o.script = func(n int, _ *http.Request) (*http.Response, error) {
@@ -57,7 +57,7 @@ func TestC1_LimitedConnections(t *testing.T) {
 						return nil, nil
 					}
 					r := newTrial(t, o)
-					r.opts.RangeBytes, r.opts.Parallel = 1<<20, 8
+					r.opts.RangeBytes, r.opts.Parallel = 256<<10, 8
 					result := r.gets(want)
 					if result.Retries != 0 || len(o.seen()) > 8+8 {
 						t.Errorf("%d retries, %d requests", result.Retries, len(o.seen()))

@@ -63,6 +63,7 @@ type origin struct {
 	pace     time.Duration // of every read of 64 KiB at most
 	requests []seen
 	inFlight int
+	sent     int64 // bytes of good answers that the client took
 	// script answers request n (from 0) itself, or returns nil, nil to let the origin.
 	script func(n int, r *http.Request) (*http.Response, error)
 }
@@ -95,7 +96,7 @@ func (o *origin) RoundTrip(r *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	response.Request = r
-	response.Body = &leaving{response.Body, sync.OnceFunc(o.left)}
+	response.Body = &leaving{response.Body, sync.OnceFunc(o.left), o, response.StatusCode == 200 || response.StatusCode == 206}
 	return response, nil
 }
 
@@ -109,6 +110,18 @@ func (o *origin) left() {
 type leaving struct {
 	io.ReadCloser
 	leave func()
+	o     *origin
+	good  bool
+}
+
+func (l *leaving) Read(p []byte) (int, error) {
+	n, err := l.ReadCloser.Read(p)
+	if l.good {
+		l.o.mu.Lock()
+		l.o.sent += int64(n)
+		l.o.mu.Unlock()
+	}
+	return n, err
 }
 
 func (l *leaving) Close() error { l.leave(); return l.ReadCloser.Close() }
@@ -253,6 +266,7 @@ type trial struct {
 	opts   Options
 	events []Event
 	watch  func(Event)
+	began  time.Time // for scripts
 }
 
 func newTrial(t *testing.T, o *origin) *trial {

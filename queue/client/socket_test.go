@@ -1,13 +1,18 @@
 package client
 
 import (
+	"bufio"
 	"bytes"
 	"errors"
+	"fmt"
+	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 )
@@ -122,5 +127,86 @@ func TestC1_WrongOptions(t *testing.T) {
 	}
 	if _, err := Download(t.Context(), Options{URL: testURL, Output: t.TempDir()}); !errors.Is(err, ErrOptions) {
 		t.Errorf("a folder as output: %v", err)
+	}
+}
+
+// TestC1_RawServers are those that no library would make: each ends in a fault after the term of silence or at once, or is cut, and in no
+// case does the download hang, grow or take a byte that was not promised.
+func TestC1_RawServers(t *testing.T) {
+	want := noise(2, 70_000)
+	head := fmt.Sprintf("HTTP/1.1 206 Partial Content\r\nETag: \"x\"\r\nContent-Range: bytes 0-%d/%d\r\n", len(want)-1, len(want))
+	for name, one := range map[string]struct {
+		say  func(w io.Writer) error
+		fine bool
+	}{
+		"1xx without end": {say: func(w io.Writer) (err error) {
+			for err == nil {
+				_, err = io.WriteString(w, "HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n")
+			}
+			return err
+		}},
+		"header without end": {say: func(w io.Writer) (err error) {
+			_, err = io.WriteString(w, head)
+			for err == nil {
+				_, err = io.WriteString(w, "X: "+strings.Repeat("y", 1000)+"\r\n")
+			}
+			return err
+		}},
+		"header that stops": {say: func(w io.Writer) error { _, err := io.WriteString(w, head+"X: y"); return err }},
+		"nothing":           {say: func(io.Writer) error { return nil }},
+		"noise":             {say: func(w io.Writer) error { _, err := w.Write(want); return err }},
+		"two lengths": {say: func(w io.Writer) error {
+			_, err := io.WriteString(w, head+"Content-Length: 70000\r\nContent-Length: 70001\r\n\r\n"+string(want))
+			return err
+		}},
+		"body without end": {fine: true, say: func(w io.Writer) error {
+			_, err := io.WriteString(w, head+"\r\n"+string(want))
+			for err == nil {
+				_, err = w.Write(want)
+			}
+			return err
+		}},
+		"chunks without end": {fine: true, say: func(w io.Writer) error {
+			_, err := io.WriteString(w, head+"Transfer-Encoding: chunked\r\n\r\n11170\r\n"+string(want)+"\r\n")
+			return err
+		}},
+		"a bad chunk": {say: func(w io.Writer) error {
+			_, err := io.WriteString(w, head+"Transfer-Encoding: chunked\r\n\r\n-1\r\n"+string(want))
+			return err
+		}},
+		"line breaks in a ticket": {fine: true, say: func(w io.Writer) error {
+			_, err := io.WriteString(w, head+fieldTicket+": 2.a\r\n\tX-Evil: 1\r\nContent-Length: 70000\r\n\r\n"+string(want))
+			return err
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			listener, err := net.Listen("tcp", "127.0.0.1:0")
+			if err != nil {
+				t.Fatal(err)
+			}
+			var served sync.WaitGroup
+			served.Go(func() {
+				for {
+					conn, err := listener.Accept()
+					if err != nil {
+						return
+					}
+					served.Go(func() {
+						defer conn.Close()
+						if _, err := http.ReadRequest(bufio.NewReader(conn)); err == nil && one.say(conn) == nil {
+							_, _ = io.Copy(io.Discard, conn) // until the client has enough
+						}
+					})
+				}
+			})
+			defer served.Wait()
+			defer listener.Close()
+			output := filepath.Join(t.TempDir(), "out")
+			_, err = Download(t.Context(), Options{URL: "http://" + listener.Addr().String() + "/", Output: output, Attempts: 1, AttemptTimeout: 200 * time.Millisecond})
+			got, _ := os.ReadFile(output)
+			if one.fine && (err != nil || !bytes.Equal(got, want)) || !one.fine && (!errors.Is(err, ErrBudget) || got != nil) {
+				t.Errorf("%d bytes, %v", len(got), err)
+			}
+		})
 	}
 }

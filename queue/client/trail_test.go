@@ -15,22 +15,22 @@ func TestC3_KillOnASlowDiskFetchesLittleAgain(t *testing.T) {
 		spoil    func(d *memDisk)
 		most     int
 	}{
-		"killed":        {most: 4*4*64<<10 + 256<<10, spoil: func(*memDisk) {}},
-		"power cut":     {powerCut: true, most: 16 << 20, spoil: func(*memDisk) {}},
-		"trail damaged": {most: 16 << 20, spoil: func(d *memDisk) { d.names["/d/out.arkvory.trail"].data[40] ^= 1 }},
-		"part damaged":  {most: 16 << 20, spoil: func(d *memDisk) { d.names["/d/out.part"].data[5<<20] ^= 1 }},
+		"killed":        {most: 2*4*64<<10 + 4*64<<10, spoil: func(*memDisk) {}},
+		"power cut":     {powerCut: true, most: 4 << 20, spoil: func(*memDisk) {}},
+		"trail damaged": {most: 4 << 20, spoil: func(d *memDisk) { d.names["/d/out.arkvory.trail"].data[40] ^= 1 }},
+		"part damaged":  {most: 4 << 20, spoil: func(d *memDisk) { d.names["/d/out.part"].data[5<<18] ^= 1 }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			in(t, func(t *testing.T) {
-				want := noise(70, 16<<20)
+				want := noise(70, 4<<20)
 				o := newOrigin(want)
-				o.pace = 125 * time.Millisecond
+				o.pace = 500 * time.Millisecond
 				d := newMemDisk()
 				d.lag = 8 * time.Second
 				r := newTrial(t, o)
-				r.disk, r.opts.RangeBytes = d, 1<<20
+				r.disk, r.opts.RangeBytes = d, 256<<10
 				r.watch = func(e Event) {
-					if e.Bytes > 9<<20 {
+					if e.Bytes > 9<<18 {
 						d.mu.Lock()
 						d.dead = true
 						d.mu.Unlock()
@@ -42,7 +42,7 @@ func TestC3_KillOnASlowDiskFetchesLittleAgain(t *testing.T) {
 					before = max(before, int(e.Bytes))
 				}
 				flushed := r.bytesRecorded()
-				if flushed > 4<<20 {
+				if flushed > 1<<20 {
 					t.Fatalf("%d bytes were flushed: the disk is not slow", flushed)
 				}
 				next := d.restart(rand.New(rand.NewPCG(1, 1)), one.powerCut)
