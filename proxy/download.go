@@ -315,7 +315,7 @@ func (x *exchange) claim(f object.Facts) bool {
 		x.left()
 		return false
 	case queue.Queued, queue.RangesBusy:
-		if x.mayDrip(&a) && x.drip(a) {
+		if f.Strong && x.mayDrip(&a) && x.drip(a) {
 			return false
 		}
 	}

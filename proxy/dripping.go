@@ -288,6 +288,10 @@ func (x *exchange) firstPiece(a *queue.Ask, buffer *[drip.PieceBytes]byte, until
 			continue
 		}
 		if resp.Status != 206 || !f.Known || !f.Strong || resp.Chunked || f.First != begin {
+			if resp.Status == 200 && f.Known { // no ranges: its next client is refused without asking
+				f.Strong = false
+				x.remember(f)
+			}
 			x.drop(telemetry.DiscardBroken)
 			return s, false
 		}

@@ -127,9 +127,9 @@ func TestX2_Q19_ADefectOfTheQueueWhileItWaits(t *testing.T) {
 	eventually(t, "the tick panicked", func() bool { return broken.Load() == nil })
 	eventually(t, "it waits on", func() bool { return b.left().Held == 1 && b.p.drips.Snapshot().Running == 1 })
 
-	c := b.dialFrom("127.0.0.2").get(fmt.Sprintf("/g%d", odd))
 	at2 := ".(*exchange).stay("
-	broken.Store(&at2)
+	broken.Store(&at2) // before the request: it may wait a moment later
+	c := b.dialFrom("127.0.0.2").get(fmt.Sprintf("/g%d", odd))
 	resp := c.begin("GET")
 	if a := answerOf(resp); a.err == nil {
 		t.Errorf("a whole body of %d bytes behind a defect", len(a.body))

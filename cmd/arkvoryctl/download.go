@@ -70,6 +70,9 @@ func (d *download) Run(to streams) error {
 		watch.see(e)
 	}
 	result, err := client.Download(ctx, plan.options)
+	if errors.Is(err, client.ErrExists) {
+		err = fmt.Errorf("%w; --force replaces it", err)
+	}
 	if err != nil && ctx.Err() != nil {
 		err = interruption{cause: context.Cause(ctx), err: err, last: last}
 	}
@@ -87,7 +90,7 @@ type interruption struct {
 func (i interruption) Error() string {
 	kept := ""
 	switch {
-	case i.last.Bytes > 0:
+	case i.last.Bytes > 0 && i.last.Kept:
 		kept = ", " + showBytes(i.last.Bytes) + " are kept"
 	case i.last.Kind == client.Queued && i.last.Position > 0:
 		kept = ", the place in the queue is kept for some minutes"

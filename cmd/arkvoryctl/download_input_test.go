@@ -169,7 +169,8 @@ func TestC4_FlagsReachTheDownload(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := client.Options{
-		URL: "http://host/release.tar?sig=1", Output: "x", Checkpoint: "c", Fresh: true, Class: "bulk", ID: "n",
+		NoReplace: true,
+		URL:       "http://host/release.tar?sig=1", Output: "x", Checkpoint: "c", Fresh: true, Class: "bulk", ID: "n",
 		Header:    http.Header{"X-One": {"1", "2,3"}, "X-From": {"file"}, "X-Two": {"a:b"}, "Authorization": {"Basic " + base64.StdEncoding.EncodeToString([]byte("me:p:w"))}},
 		WaitLimit: 2 * time.Hour, NotBefore: time.Date(2026, 11, 30, 22, 0, 0, 0, time.UTC), NotAfter: time.Date(2026, 12, 1, 6, 0, 0, 0, time.UTC),
 		Size: 4 << 30, Digest: digest, Parallel: 2, RangeBytes: 1 << 20, Retries: 3, Attempts: 4, AttemptTimeout: 5 * time.Second,

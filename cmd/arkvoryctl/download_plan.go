@@ -52,7 +52,7 @@ func (d *download) plan(in io.Reader, now time.Time) (*downloadPlan, error) {
 	faults = append(faults, err)
 	p.secrets = secretsOf(address, header)
 	p.options.Header = header
-	p.options.Fresh, p.options.Checkpoint = d.Fresh, d.Checkpoint
+	p.options.Fresh, p.options.Checkpoint, p.options.NoReplace = d.Fresh, d.Checkpoint, !d.Force
 	if d.Class != nil {
 		p.options.Class = *d.Class
 	}

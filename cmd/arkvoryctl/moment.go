@@ -17,11 +17,24 @@ func parseMoment(text string, after time.Time) (time.Time, error) {
 	if err != nil {
 		return time.Time{}, errMoment
 	}
-	at := time.Date(after.Year(), after.Month(), after.Day(), clock.Hour(), clock.Minute(), 0, 0, after.Location())
-	for day := 1; !at.After(after); day++ {
-		at = time.Date(after.Year(), after.Month(), after.Day()+day, clock.Hour(), clock.Minute(), 0, 0, after.Location())
+	for day := 0; ; day++ {
+		at := time.Date(after.Year(), after.Month(), after.Day()+day, clock.Hour(), clock.Minute(), 0, 0, after.Location())
+		if first := firstOf(at, after); first.After(after) {
+			return first, nil
+		}
 	}
-	return at, nil
+}
+
+// firstOf returns the first moment later than after at which the wall clock shows what it shows at that moment, of the same day: when clocks
+// are set back an hour comes twice. It is the moment itself where it comes once or none is later.
+func firstOf(at, after time.Time) time.Time {
+	for _, shift := range []time.Duration{-time.Hour, -30 * time.Minute, 0, 30 * time.Minute, time.Hour} { // Lord Howe sets its clocks by half an hour
+		one := at.Add(shift)
+		if one.After(after) && one.Day() == at.Day() && one.Hour() == at.Hour() && one.Minute() == at.Minute() {
+			return one
+		}
+	}
+	return at
 }
 
 // parseBounds reads --not-before and --not-after together. A job that cron starts at 22:00 with --not-before 22:00 means this

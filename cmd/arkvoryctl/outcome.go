@@ -59,7 +59,7 @@ func exitCode(err error) int {
 		return exitDone
 	case errors.As(err, &by):
 		return by.code
-	case errors.As(err, &input), errors.Is(err, client.ErrOptions), errors.Is(err, client.ErrCheckpoint):
+	case errors.As(err, &input), errors.Is(err, client.ErrOptions), errors.Is(err, client.ErrCheckpoint), errors.Is(err, client.ErrExists):
 		return exitInput
 	case errors.Is(err, client.ErrDigest), errors.Is(err, client.ErrSize), errors.Is(err, client.ErrChanged):
 		return exitMismatch

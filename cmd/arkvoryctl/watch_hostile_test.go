@@ -71,3 +71,21 @@ func TestC4_SecretFilesAreBoundedAndWhole(t *testing.T) {
 		t.Errorf("%d headers, %v", len(header), err)
 	}
 }
+
+// TestC3_AStaleCheckpointIsNoForce: a checkpoint beside a file that is not what it speaks of does not make that file replaceable.
+func TestC3_AStaleCheckpointIsNoForce(t *testing.T) {
+	o, dir := newOrigin(t, 100_000), t.TempDir()
+	name := filepath.Join(dir, "release.tar")
+	o.first(queued("3", time.Hour, "3600"))
+	if code, _, said := ctl(t, "download", o.url(), "-o", name, "--wait-limit", "1s"); code != exitWaitLimit { // leaves a checkpoint and a part
+		t.Fatal(code, said)
+	}
+	mine := []byte("mine")
+	if err := errors.Join(os.Remove(name+".part"), os.WriteFile(name, mine, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	code, _, said := ctl(t, "download", o.url(), "-o", name)
+	if got, _ := os.ReadFile(name); code != exitInput || !bytes.Equal(got, mine) || !strings.Contains(said, "--force") {
+		t.Errorf("code %d, the file has %d bytes, %s", code, len(got), said)
+	}
+}

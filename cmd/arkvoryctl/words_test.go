@@ -84,7 +84,7 @@ func TestC2_MomentsAreTheNextOccurrence(t *testing.T) {
 		{"an end is past as soon as it is there", "", "06:00", day(30, 6, 0, 0), time.Time{}, day(31, 6, 0, 0)},
 		{"RFC 3339", "2026-12-24T18:00:00Z", "2026-12-25T01:00:00+02:00", day(30, 13, 0, 0),
 			time.Date(2026, 12, 24, 18, 0, 0, 0, time.UTC), time.Date(2026, 12, 24, 23, 0, 0, 0, time.UTC)},
-		{"a day of 25 hours", "02:30", "", time.Date(2026, 10, 25, 1, 0, 0, 0, zone), time.Date(2026, 10, 25, 2, 30, 0, 0, zone), time.Time{}},
+		{"a day of 25 hours", "02:30", "", time.Date(2026, 10, 25, 1, 0, 0, 0, zone), time.Date(2026, 10, 25, 0, 30, 0, 0, time.UTC), time.Time{}},
 		{"a day without 02:30", "02:30", "", time.Date(2026, 3, 29, 1, 0, 0, 0, zone), time.Date(2026, 3, 29, 2, 30, 0, 0, zone), time.Time{}},
 	} {
 		from, to, err := parseBounds(one.before, one.after, one.now)
@@ -118,4 +118,30 @@ func FuzzC2_Moment(f *testing.F) {
 			t.Errorf("%q after %v is %v", text, after, at)
 		}
 	})
+}
+
+// TestC2_ClocksThatAreSet: an hour that comes twice has two occurrences, one that does not come is as far after midnight as on other days, and
+// midnight is passed.
+func TestC2_ClocksThatAreSet(t *testing.T) {
+	berlin, err := time.LoadLocation("Europe/Berlin")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, one := range []struct{ now, text, want string }{
+		{"2026-10-25T02:15:00+02:00", "02:30", "2026-10-25T02:30:00+02:00"},
+		{"2026-10-25T02:45:00+02:00", "02:30", "2026-10-25T02:30:00+01:00"},
+		{"2026-10-25T02:45:00+01:00", "02:30", "2026-10-26T02:30:00+01:00"},
+		{"2026-10-24T23:59:59+02:00", "00:00", "2026-10-25T00:00:00+02:00"},
+		{"2026-10-25T00:00:00+02:00", "00:00", "2026-10-26T00:00:00+01:00"},
+		{"2026-03-29T01:00:00+01:00", "02:30", "2026-03-29T03:30:00+02:00"},
+		{"2026-12-31T23:30:00+01:00", "06:00", "2027-01-01T06:00:00+01:00"},
+	} {
+		now, err := time.Parse(time.RFC3339, one.now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := parseMoment(one.text, now.In(berlin)); err != nil || got.Format(time.RFC3339) != one.want {
+			t.Errorf("%s after %s: %s, %v; want %s", one.text, one.now, got.Format(time.RFC3339), err, one.want)
+		}
+	}
 }

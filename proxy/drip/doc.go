@@ -18,7 +18,8 @@
 // # Where the bytes come from
 //
 // The store holds pieces of [PieceBytes], aligned, each fetched once for all drips of the same object and validator. A piece that a drip stands in stays;
-// the others go, least recently used first, when StoreBytes are reached. When every piece is stood in, a drip fetches for itself alone what two visits need, at most 2 KiB, and gets no more than
+// the others go, least recently used first, when StoreBytes are reached. Half of a store of some size is kept for objects of which several drips are fed, so that many objects
+// of one client each leave a crowd its pieces to share. When there is no room, a drip fetches for itself alone what two visits need, at most 2 KiB, and gets no more than
 // 256 bytes a second: the origin is asked by it every eight seconds. A drip that has
 // used up its piece asks for the next at once, a period before it needs it: an origin may take 4 s to answer and the client still hears every 5 s. So
 // a thousand clients of one object cost the origin a request every 16 KiB, and memory never grows beyond StoreBytes and 2 KiB a client. Who shares a piece has shown

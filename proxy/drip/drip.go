@@ -43,6 +43,7 @@ func (x *Drip) Begin(s Start) {
 	if d.closed || x.left {
 		return
 	}
+	d.of[x.Object]++
 	x.accept(given)
 	x.slot = d.at
 	x.index = len(d.wheel[x.slot])
@@ -60,6 +61,9 @@ func (x *Drip) accept(b []byte) {
 	}
 	if int64(cap(b)) > size { // the store counts what it keeps
 		b = bytes.Clone(b[:size])
+	}
+	if x.dripper.store.get(x.Object, x.PieceFirst/PieceBytes) == nil && !x.fits(int(size)) {
+		return
 	}
 	if p := x.dripper.store.put(x.Object, x.PieceFirst/PieceBytes, b); p != nil && x.holds(p) {
 		x.dripper.store.hold(p)
@@ -107,7 +111,20 @@ func (x *Drip) unwheel() {
 	d.wheel[x.slot] = list[:last]
 	x.slot = -1
 	d.running--
+	if d.of[x.Object]--; d.of[x.Object] == 0 {
+		delete(d.of, x.Object)
+	}
 	x.drop()
+}
+
+// fits reports whether the store may take a piece for this drip. Half of it is kept for objects of which several drips are fed: without it as many objects of one client each as
+// there are pieces would leave a crowd that waits for one object without any to share.
+func (x *Drip) fits(size int) bool {
+	d := x.dripper
+	if d.of[x.Object] < 2 && d.store.limit >= leastHalved && d.store.held+size > d.store.limit/2 {
+		return false
+	}
+	return d.store.room(size)
 }
 
 // cut ends the drip and its client's connection.
@@ -265,7 +282,7 @@ func (x *Drip) stand() bool {
 	}
 	first := number * PieceBytes
 	size := min(PieceBytes, x.SizeBytes-first)
-	alone := p != nil || !d.store.room(int(size)) // every piece is stood in, or somebody named another size
+	alone := p != nil || !x.fits(int(size)) // every piece is stood in, or somebody named another size
 	if alone {
 		visit := int64(min(d.rate*Period.Seconds(), PieceBytes))
 		first, size = x.offset, min(max(aloneVisits*visit, leastFetch), mostFetch, x.SizeBytes-x.offset)

@@ -19,6 +19,7 @@ const (
 	leastFetch  = 256                         // of a fetch for one drip alone
 	mostFetch   = 2 << 10                     // of the same: what one holds while it waits
 	aloneVisits = 2                           // that such a fetch feeds
+	leastHalved = 8 * PieceBytes              // smallest store of which a half is kept for objects that several share
 	jobsEach    = 64                          // fetches that may wait for each fetcher
 	each        = int64(Period / time.Second) // drips that a byte per second of budget covers: each needs a byte a visit
 )
@@ -86,7 +87,8 @@ type Dripper struct {
 	mu      sync.Mutex
 	now     time.Duration
 	joined  int
-	by      map[string]int // joined of each principal, none at zero
+	by      map[string]int   // joined of each principal, none at zero
+	of      map[[32]byte]int // drips in the wheel of each object, none at zero
 	wheel   [visits][]*Drip
 	at      int
 	running int     // drips in the wheel
@@ -130,7 +132,7 @@ func New(set Settings) (*Dripper, error) {
 	if err := set.Validate(); err != nil {
 		return nil, fmt.Errorf("cannot create the dripper: %w", err)
 	}
-	d := &Dripper{set: set, by: map[string]int{}, rate: float64(set.BytesPerSecond)}
+	d := &Dripper{set: set, by: map[string]int{}, of: map[[32]byte]int{}, rate: float64(set.BytesPerSecond)}
 	d.store = newStore(set.StoreBytes)
 	d.ctx, d.cancel = context.WithCancel(context.Background())
 	return d, nil

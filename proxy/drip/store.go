@@ -32,6 +32,7 @@ type pieceKey struct {
 type store struct {
 	limit int
 	bytes int
+	held  int // bytes of those that somebody stands in
 	index map[pieceKey]*piece
 	spare [][]byte // of mostFetch bytes each
 	free  piece    // ring of those that nobody stands in
@@ -110,12 +111,16 @@ func (s *store) put(object [32]byte, number int64, data []byte) *piece {
 
 // hold and release count who stands in a piece.
 func (s *store) hold(p *piece) {
-	p.refs++
+	if p.refs++; p.refs == 1 && !p.alone {
+		s.held += p.size
+	}
 	s.unlist(p)
 }
 
 func (s *store) release(p *piece) {
-	p.refs--
+	if p.refs--; p.refs == 0 && !p.alone {
+		s.held -= p.size
+	}
 	switch {
 	case p.refs > 0 || p.loading || p.err != nil:
 	case !p.alone:

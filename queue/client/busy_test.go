@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -142,7 +143,10 @@ func TestC1_PreemptedInMidDownload(t *testing.T) {
 		o := newOrigin(want)
 		o.pace = 10 * time.Millisecond
 		var from, to time.Time
+		var lock sync.Mutex
 		o.script = func(n int, r *http.Request) (*http.Response, error) {
+			lock.Lock()
+			defer lock.Unlock()
 			if n == 12 {
 				from, to = time.Now(), time.Now().Add(10*time.Minute)
 			}

@@ -52,9 +52,12 @@ func diskError(verb, path string, err error) error {
 	return fmt.Errorf("%w: cannot %s %s: %w", ErrDisk, verb, path, err)
 }
 
+// temporaryOf is the name under which the next content of a file is written.
+func temporaryOf(path string) string { return path + ".new" }
+
 // replace puts data at path so that a crash at any moment leaves the old file or the new one, whole.
 func replace(d disk, path string, data []byte) error {
-	temporary := path + ".new"
+	temporary := temporaryOf(path)
 	file, err := d.create(temporary)
 	if err != nil {
 		return diskError("make", temporary, err)

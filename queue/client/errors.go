@@ -28,6 +28,8 @@ var (
 	ErrLocked = errors.New("another process is downloading this")
 	// ErrCheckpoint means that the checkpoint is of another address or of a newer version of this package.
 	ErrCheckpoint = errors.New("the checkpoint cannot be used")
+	// ErrExists means that something stands at Options.Output and Options.NoReplace keeps it.
+	ErrExists = errors.New("the file is there already")
 	// ErrDisk means that a file could not be read or written; the error names the path and wraps the system's error.
 	ErrDisk = errors.New("disk failure")
 )

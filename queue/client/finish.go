@@ -156,6 +156,9 @@ func (op *operation) finish(ctx context.Context) (string, error) {
 	if err := op.saveNow(); err != nil { // flushes the bytes first
 		return "", err
 	}
+	if err := op.vacant(); err != nil {
+		return "", err
+	}
 	if !renamesOpen {
 		if err := op.file.Close(); err != nil {
 			return "", diskError("close", op.part, err)
@@ -169,6 +172,21 @@ func (op *operation) finish(ctx context.Context) (string, error) {
 		return "", diskError("flush the folder of", op.Output, err)
 	}
 	return op.whole, op.forget()
+}
+
+// vacant returns ErrExists when the place of the file is taken and must not be.
+func (op *operation) vacant() error {
+	if !op.NoReplace {
+		return nil
+	}
+	file, err := op.disk.look(op.Output)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err == nil {
+		_ = file.Close()
+	}
+	return fmt.Errorf("%w: %s", ErrExists, op.Output)
 }
 
 // forget removes the checkpoint of a finished download.

@@ -1,13 +1,10 @@
 package client
 
 import (
-	"bytes"
-	"context"
-	"errors"
 	"fmt"
 	"net/http"
 	"strings"
-	"syscall"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -257,7 +254,7 @@ func TestC1_TicketOfAClockThatWentBack(t *testing.T) {
 			if n == 0 {
 				return status(503, "Retry-After", "5", fieldTicket, "2.t.i.ck")
 			}
-			clock.shift = -24 * time.Hour
+			clock.shift.Store(int64(-24 * time.Hour))
 			return nil, errRefusedDial
 		}
 		r := newTrial(t, o)
@@ -278,94 +275,7 @@ func TestC1_TicketOfAClockThatWentBack(t *testing.T) {
 // shiftedClock is the runtime's clock whose wall was set by somebody; its monotonic reading goes on.
 type shiftedClock struct {
 	systemClock
-	shift time.Duration
+	shift atomic.Int64
 }
 
-func (c *shiftedClock) Now() time.Time { return setWall(time.Now(), c.shift) }
-
-// TestC1_SlowDiskIsNoSilence: while the disk takes its time the server is not silent.
-func TestC1_SlowDiskIsNoSilence(t *testing.T) {
-	in(t, func(t *testing.T) {
-		want := noise(49, 1<<20)
-		o := newOrigin(want)
-		o.pace = time.Second
-		d := newMemDisk()
-		writes := 0
-		d.slow = func(path string) time.Duration {
-			if writes++; path == "/d/out.part" && writes%5 == 0 {
-				return 2 * defaultSilence
-			}
-			return 0
-		}
-		r := newTrial(t, o)
-		r.disk, r.opts.Parallel, r.opts.RangeBytes = d, 1, 512<<10
-		if result := r.gets(want); result.Retries != 0 || len(o.seen()) != 2 {
-			t.Errorf("%d retries, %d requests", result.Retries, len(o.seen()))
-		}
-	})
-}
-
-// TestC3_FlushFailureClaimsNothing: after a flush that failed the kernel may have dropped what was written, and says so only
-// once. Nothing that was not flushed before may be claimed, neither by the part of the checkpoint that says "flushed" nor as "whole".
-func TestC3_FlushFailureClaimsNothing(t *testing.T) {
-	for failing := 1; failing <= 4; failing++ {
-		in(t, func(t *testing.T) {
-			want := noise(50, 1<<20)
-			o := newOrigin(want)
-			o.pace = time.Second
-			d := newMemDisk()
-			flushes := 0
-			d.fault = func(operation, path string) error {
-				if operation != "sync" || path != "/d/out.part" {
-					return nil
-				}
-				if flushes++; flushes == failing {
-					node := d.names[path]
-					node.data, node.pending = append(make([]byte, 0, len(node.data)), node.stable...), nil
-					node.data = append(node.data, make([]byte, 1<<20-len(node.data))...) // the pages are lost, the length is not
-					return syscall.EIO
-				}
-				return nil
-			}
-			r := newTrial(t, o)
-			r.disk, r.opts.RangeBytes, r.opts.Parallel = d, 256<<10, 2
-			_, err := r.run(context.Background())
-			if flushes < failing {
-				t.Fatalf("only %d flushes", flushes)
-			}
-			if !errors.Is(err, syscall.EIO) || !errors.Is(err, ErrDisk) {
-				t.Fatalf("flush %d failed: %v", failing, err)
-			}
-			r.gets(want)
-		})
-	}
-}
-
-// TestC3_CancelKeepsWhatWasNamed: a run that is stopped while it looks at a finished file forgets nothing.
-func TestC3_CancelKeepsWhatWasNamed(t *testing.T) {
-	in(t, func(t *testing.T) {
-		want := noise(51, 300_000)
-		o := newOrigin(want)
-		d := newMemDisk()
-		d.fault = func(operation, path string) error {
-			if operation == "remove" && path == "/d/out.arkvory" {
-				return errDead
-			}
-			return nil
-		}
-		r := newTrial(t, o)
-		r.disk = d
-		r.ends(errDead)
-		d.fault = nil
-		cancelled, cancel := context.WithCancel(t.Context())
-		cancel()
-		if _, err := r.run(cancelled); !errors.Is(err, context.Canceled) {
-			t.Fatal(err)
-		}
-		asked := len(o.seen())
-		r.gets(want)
-		if len(o.seen()) != asked || !bytes.Equal(r.file(), want) {
-			t.Errorf("%d further requests", len(o.seen())-asked)
-		}
-	})
-}
+func (c *shiftedClock) Now() time.Time { return setWall(time.Now(), time.Duration(c.shift.Load())) }

@@ -107,6 +107,9 @@ func (op *operation) setUp(ctx context.Context) (err error) {
 		op.rep, op.done, op.already, op.resumed = &rep, left.done(), left.SHA256, true
 		return nil
 	}
+	if err := op.vacant(); err != nil {
+		return err
+	}
 	if err := ctx.Err(); err != nil { // in the middle of that look: what it was about is not forgotten
 		return err
 	}
@@ -227,7 +230,7 @@ func (op *operation) total() int64 {
 // emit tells the observer.
 func (op *operation) emit(e Event) {
 	e.At = op.Clock.Now()
-	e.Total, e.Retries = op.total(), op.retries
+	e.Total, e.Retries, e.Kept = op.total(), op.retries, op.rep != nil && op.rep.ranged
 	if e.Kind != Verifying {
 		e.Bytes = op.bytes()
 	}

@@ -14,6 +14,9 @@ type Options struct {
 	URL string
 	// Output is the path of the file to make. Bytes gather in Output+".part", which takes the name once verified.
 	Output string
+	// NoReplace ends the download with ErrExists when something else stands at Output, at the start or when it is to be named; then
+	// the whole file is kept for the next run. false replaces a file that is there.
+	NoReplace bool
 	// Checkpoint is the path of the file that lets another process continue; empty means Output+".arkvory".
 	Checkpoint string
 	// Fresh ignores what an earlier run left, whatever it is, and starts from the first byte with a new id.
@@ -97,7 +100,7 @@ func (k Kind) String() string {
 	return kindNames[k]
 }
 
-// Event is one thing that happened to a download. Kind says which fields are set; Bytes and Total are always.
+// Event is one thing that happened to a download. Kind says which fields are set; Bytes, Total and Kept are always.
 type Event struct {
 	Kind Kind
 	// At is when it happened, by Options.Clock.
@@ -117,6 +120,8 @@ type Event struct {
 	Bytes int64
 	// Total is the size of the object, -1 while unknown.
 	Total int64
+	// Kept is true when Bytes survive a stop for the next run; those of a download in one stream do not.
+	Kept bool
 	// BytesPerSecond is the rate of the last seconds, 0 while unknown; Left is the time the rest takes at it, 0 while unknown.
 	BytesPerSecond float64
 	Left           time.Duration

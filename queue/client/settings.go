@@ -52,10 +52,8 @@ func settle(o Options) (*settings, error) {
 		s.Checkpoint = o.Output + ".arkvory"
 	}
 	s.part, s.bad, s.lock = o.Output+".part", o.Output+".bad", s.Checkpoint+".lock"
-	for _, path := range []string{o.Output, s.part, s.bad} {
-		if clean := filepath.Clean(s.Checkpoint); clean == filepath.Clean(path) {
-			wrong("Checkpoint %s must not be the file of the download", clean)
-		}
+	if one, clash := s.clash(); clash {
+		wrong("Checkpoint %s and what lies beside it must not be the file of the download, %s", filepath.Clean(s.Checkpoint), one)
 	}
 	if o.ID != "" && !validID(o.ID) {
 		wrong("ID must be 1..128 characters of A-Z a-z 0-9 . _ ~ -")
@@ -92,6 +90,18 @@ func settle(o Options) (*settings, error) {
 		return nil, fmt.Errorf("%w: %w", ErrOptions, errors.Join(faults...))
 	}
 	return s, nil
+}
+
+// clash returns a file of the download whose name one of the checkpoint's files has too; those are removed in the end.
+func (s *settings) clash() (string, bool) {
+	for _, path := range []string{s.Output, s.part, s.bad} {
+		for _, own := range []string{s.Checkpoint, s.lock, s.trailPath(), s.newPath()} {
+			if clean := filepath.Clean(path); clean == filepath.Clean(own) {
+				return clean, true
+			}
+		}
+	}
+	return "", false
 }
 
 // bounded returns value, or the default for 0, and complains about one out of its bounds.

@@ -115,6 +115,9 @@ func (t *trail) write(d disk, path string, state trailState) (err error) {
 // trailPath is where the trail is.
 func (s *settings) trailPath() string { return s.Checkpoint + ".trail" }
 
+// newPath is where the next checkpoint is written before it takes its name.
+func (s *settings) newPath() string { return temporaryOf(s.Checkpoint) }
+
 // dropTrail removes the trail; without it only flushed bytes count.
 func (op *operation) dropTrail() error {
 	if op.trail.file != nil {
