@@ -130,7 +130,7 @@ type Proxy struct {
 	outPool   sync.Pool
 	born      time.Time    // wall
 	gathered  atomic.Bool  // the grace after a restart has begun
-	returned  atomic.Int64 // when the last valid ticket came, on the queue's clock
+	returned  atomic.Int64 // when the last valid ticket of an older arrival than this process came, on the queue's clock
 	drips     *drip.Dripper
 	beginning chan struct{} // clients that ask for their first piece
 	holds     places        // for requests that are held in silence

@@ -37,7 +37,9 @@ func (x *exchange) ticketed(a *queue.Ask) {
 	if outcome != ticket.Accepted {
 		return
 	}
-	x.p.returned.Store(int64(x.p.queue.Now()))
+	if arrival.Before(x.p.born) { // of before the restart, whoever signed it last
+		x.p.returned.Store(int64(x.p.queue.Now()))
+	}
 	a.Ticketed, a.Arrival = true, x.p.queue.Now()-now.Sub(arrival)
 	if issued.Before(x.p.born) && x.p.queue.Now() < x.p.set.Grace { // later the slots are given: gathering would only stop the queue
 		x.p.gather()
