@@ -115,9 +115,9 @@ func hasBody(req *wire.Head) bool { return req.Chunked || req.ContentLength > 0 
 // release gives back everything the exchange holds. It runs on every way out, panics included; what it calls first may panic again, and it is called a second
 // time then. The slot comes last: a defect of the queue keeps nothing else.
 func (x *exchange) release() {
-	if x.upload != nil {
-		x.upload.stop()
-		x.upload = nil
+	if u := x.upload; u != nil {
+		x.upload = nil // first: a second call goes on with the rest
+		u.stop()
 	}
 	x.looked()
 	x.c.Bind(nil)

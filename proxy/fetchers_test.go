@@ -59,7 +59,7 @@ func TestX2_ManyObjectsOfAFarOriginAreFedInTime(t *testing.T) {
 					Piece: make([]byte, drip.PieceBytes)})
 				defer x.Leave()
 			}
-			time.Sleep(drip.Step)
+			<-time.After(drip.Step)
 			synctest.Wait()
 			d.Tick(time.Since(began))
 		}

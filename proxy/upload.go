@@ -61,12 +61,17 @@ func (x *exchange) paysUpload() string {
 }
 
 func (u *uploader) run(length int64) {
-	defer close(u.done)
+	panicked := false
+	defer func() { // the exchange is woken last: it stops an upload that has not ended, by what may have panicked
+		close(u.done)
+		if panicked {
+			u.w.Interrupt()
+		}
+	}()
 	defer func() {
 		if v := recover(); v != nil { // contained like a panic of the exchange: both sides end
 			u.x.p.panicked(v)
-			u.sourceErr = errPanic
-			u.w.Interrupt()
+			u.sourceErr, panicked = errPanic, true
 		}
 	}()
 	defer u.end()
