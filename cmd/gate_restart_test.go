@@ -349,7 +349,7 @@ func (f *crowd) read(log []byte, arrival map[*crowdClient]time.Duration, behind 
 	}
 	if err := replay.Parse(bytes.NewReader(log), func(e *replay.Event) error {
 		if e.Op == replay.OpGrace {
-			s.until = e.Until
+			s.until = max(e.Until, e.Now) // one that is over at once ends the one before
 		}
 		c := byKey[e.Ask.Key.Client]
 		if c == nil || e.Op != replay.OpAsk {
