@@ -358,8 +358,8 @@ func (x *exchange) resume(offset int64) {
 		return
 	}
 	x.openPace()
-	x.needOut()
-	x.settle(x.sendBody(frameLength), frameLength)
+	closes, err := x.sendRest()
+	x.settleRest(sp, closes, err)
 	if g := x.grant; g != nil && x.reason != telemetry.ClientGone { // an upstream that broke: the client will be back for the rest
 		g.Finish(sp.first, sp.last+1, x.reason == telemetry.OK)
 		x.grant = nil

@@ -12,58 +12,62 @@ import (
 // resumeLimit is how often in a row a body is resumed without a byte in between.
 const resumeLimit = 3
 
-// rest is what a body is resumed by.
-type rest struct{ facts object.Facts }
-
 // resumable tells, before a body is sent, from what it could be resumed should the store break in the middle (U9): a large one of known length under a strong validator, in
 // answer to a plain GET. Ok is false for all else, uploads above all: nothing of a request is ever sent twice for that.
-func (x *exchange) resumable(fr framing) (r rest, ok bool) {
+func (x *exchange) resumable(fr framing) (f object.Facts, ok bool) {
 	resp := &x.w.Resp
 	if !x.p.set.Resume || fr != frameLength || resp.ContentLength <= x.p.set.AdmissionMinBytes || resp.Status != 200 && resp.Status != 206 ||
 		string(x.c.Req.Method) != "GET" || hasBody(&x.c.Req) || x.ntlm || x.upload != nil {
-		return r, false
+		return f, false
 	}
-	f := object.FromResponse(resp)
+	f = object.FromResponse(resp)
 	if !f.Known || !f.Strong || f.Last-f.First+1 != resp.ContentLength || x.bound() {
-		return r, false
+		return f, false
 	}
-	return rest{f}, true
+	x.c.Req.Detach() // the buffer of the request serves others while the body is on its way, and the request may be asked again
+	return f, true
 }
 
 // goOn resumes a body that broke at the store: it asks for what is missing by Range and If-Range on another connection and sends it on, so that the client sees one
-// unbroken body. It returns the error that ends the body, nil when it was sent whole; over when the response has been ended here.
-func (x *exchange) goOn(r rest, err error) (last error, over bool) {
-	sp := &span{part: true, first: r.facts.First, last: r.facts.Last, facts: r.facts}
+// unbroken body. What was sent before of the span is in x.sent, bytes that its client was fed included. It returns the error that ends the body, nil when it was sent whole; over when the response has been ended here.
+func (x *exchange) goOn(sp *span, err error) (last error, closes, over bool) {
 	for tries, sent := 0, int64(-1); ; tries++ {
 		var source *relay.SourceError
-		if !errors.As(err, &source) || x.c.Why() != front.GoneNot || x.c.Interrupted() || x.c.Draining() {
-			return err, false
+		if !errors.As(err, &source) || x.c.Why() != front.GoneNot || x.c.Interrupted() {
+			return err, true, false
 		}
 		if x.sent != sent {
 			tries, sent = 0, x.sent
 		}
 		if tries == resumeLimit {
 			x.p.metrics.Resumed(telemetry.ResumeGivenUp)
-			return err, false
+			return err, true, false
 		}
 		x.drop(telemetry.DiscardBroken)
 		x.p.metrics.UpstreamError(telemetry.UpstreamBroken)
 		switch reason := x.openRest(sp, sp.first+x.sent); {
 		case reason == telemetry.OK:
 		case x.gone():
-			return err, false
+			return err, true, false
 		case reason == telemetry.ObjectChanged:
 			x.p.metrics.Resumed(telemetry.ResumeChanged)
 			x.cutShort(reason)
-			return nil, true
+			return nil, true, true
 		default:
 			x.p.metrics.Resumed(telemetry.ResumeGivenUp)
-			return err, false
+			return err, true, false
 		}
 		x.p.metrics.Resumed(telemetry.ResumeOK)
-		x.needOut()
-		if err = x.sendBody(frameLength); err == nil {
-			return nil, false
+		if closes, err = x.sendRest(); err == nil {
+			return nil, closes, false
 		}
 	}
+}
+
+// sendRest relays the body of a response whose head the client has. Closes: the upstream's connection is not used again; that is read before the head's buffer
+// serves others.
+func (x *exchange) sendRest() (closes bool, err error) {
+	closes = x.w.Resp.Close || x.bound()
+	x.needOut()
+	return closes, x.sendBody(frameLength)
 }

@@ -197,21 +197,24 @@ func (x *exchange) relayResponse() {
 	// A 204 or 304 that says it has a body may be followed by one: nobody else may read that.
 	closes := resp.Close || fr == frameNone && !x.isHead && (resp.Chunked || resp.Status == 204 && resp.ContentLength > 0) || x.bound()
 	refused := resp.Status >= 400
-	rest, may := x.resumable(fr)
+	f, may := x.resumable(fr)
 	err := x.sendBody(fr)
 	if err != nil && may {
-		var over bool
-		if err, over = x.goOn(rest, err); over {
-			return
-		}
-		closes = x.w == nil || x.w.Resp.Close || x.bound()
+		x.settleRest(&span{part: true, first: f.First, last: f.Last, facts: f}, closes, err)
+		return
 	}
 	x.settleWith(err, fr, closes, refused)
 }
 
-// settle settles the exchange after the body of a response that is no answer to an upload.
-func (x *exchange) settle(err error, fr framing) {
-	x.settleWith(err, fr, x.w.Resp.Close || x.bound(), false)
+// settleRest settles the exchange after the body of a response whose rest can be asked for again was sent, or broke.
+func (x *exchange) settleRest(sp *span, closes bool, err error) {
+	if err != nil && x.p.set.Resume {
+		var over bool
+		if err, closes, over = x.goOn(sp, err); over {
+			return
+		}
+	}
+	x.settleWith(err, frameLength, closes, false)
 }
 
 // settleWith settles both connections after the body was sent, or failed to be. Closes: the upstream's connection is not used again; refused: an upload was.
