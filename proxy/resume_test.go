@@ -130,3 +130,46 @@ func headOnly(k *call) bool {
 	k.over = true
 	return true
 }
+
+// TestU9_I5_TheRestIsAskedForWithTheClientsOwnHead: while a large body is on its way the buffer of its request serves other clients, whose fields must not get into what is asked
+// for the rest.
+func TestU9_I5_TheRestIsAskedForWithTheClientsOwnHead(t *testing.T) {
+	t.Parallel()
+	const size = 700 * kib
+	l := newLibrary(t)
+	b := start(t, l.url(), func(s *Settings) { s.Resume = true })
+	target := fmt.Sprintf("/o%d", size)
+	half, goOn := make(chan struct{}), make(chan struct{})
+	var broke atomic.Bool
+	l.set(func() {
+		l.on = func(k *call) bool {
+			if k.target != target || k.method != "GET" || broke.Swap(true) {
+				return false
+			}
+			k.send(fmt.Sprintf("HTTP/1.1 200 OK\r\nETag: \"v1\"\r\nContent-Length: %d\r\n\r\n", size), bytesOf(0, size)[:size/2])
+			close(half)
+			<-goOn
+			k.over = true
+			return true
+		}
+	})
+	c := b.dial().get(target, "X-Mine: 1")
+	resp := c.begin("GET")
+	<-half
+	if _, err := io.CopyN(io.Discard, resp.Body, size/2); err != nil {
+		t.Fatal(err)
+	}
+	for range 100 { // one after another they take the buffer that was given back
+		b.once("GET", "/x3", "X-Other: s3cr3t", "X-Pad: "+strings.Repeat("p", 900))
+	}
+	close(goOn)
+	if rest, err := io.ReadAll(resp.Body); err != nil || string(rest) != bytesOf(0, size)[size/2:] {
+		t.Errorf("%d bytes, %v", len(rest), err)
+	}
+	heads := l.got(target)
+	if len(heads) != 2 || !strings.Contains(heads[1], "X-Mine: 1") || strings.Contains(heads[1], "s3cr3t") || !strings.HasPrefix(heads[1], "GET "+target+" ") {
+		t.Errorf("asked with %q", heads)
+	}
+	c.close()
+	b.quiet(patience)
+}
