@@ -155,6 +155,66 @@ func checkOrigin(text string) (string, error) {
 	return parsed.Scheme + "://" + parsed.Host, nil
 }
 
+// maxOrigins bounds the list of equal origins.
+const maxOrigins = 32
+
+// checkOrigins judges a list of origins.
+func checkOrigins(text string) (string, error) {
+	entries := strings.Split(text, ",")
+	if len(entries) > maxOrigins {
+		return "", errors.New("has more than " + strconv.Itoa(maxOrigins) + " entries")
+	}
+	seen := make(map[string]bool, len(entries))
+	for i, entry := range entries {
+		one, err := checkOrigin(strings.TrimSpace(entry))
+		switch {
+		case err != nil && len(entries) == 1:
+			return "", err
+		case err != nil:
+			return "", errors.New("has an entry " + strconv.Itoa(i+1) + " that " + err.Error())
+		case seen[strings.ToLower(one)]:
+			return "", errors.New("has an entry " + strconv.Itoa(i+1) + " that stands in the list already")
+		}
+		seen[strings.ToLower(one)] = true
+		entries[i] = one
+	}
+	return strings.Join(entries, ","), nil
+}
+
+// checkResolver judges the address of a name server.
+func checkResolver(text string) (string, error) {
+	server, err := netip.ParseAddrPort(text)
+	if err != nil || server.Port() == 0 {
+		return "", errors.New("is no address with a port; a name could not be resolved without it")
+	}
+	return server.String(), nil
+}
+
+// checkFloor judges the floor of ready connections.
+func checkFloor(text string) (string, error) {
+	if text == "adaptive" {
+		return text, nil
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 1 || n > 4096 {
+		return "", errors.New("is neither adaptive nor a whole number 1..4096")
+	}
+	return strconv.Itoa(n), nil
+}
+
+// checkProbePath judges a target in origin form.
+func checkProbePath(text string) (string, error) {
+	for i := range len(text) {
+		if text[i] <= ' ' || text[i] > '~' || text[i] == '#' {
+			return "", errors.New("has characters that no path has")
+		}
+	}
+	if text[0] != '/' {
+		return "", errors.New("does not begin with /")
+	}
+	return text, nil
+}
+
 // maxNetworks bounds the list of trusted proxies, which every request may have to walk.
 const maxNetworks = 4096
 

@@ -40,9 +40,9 @@ type Config struct {
 
 	// Upstream.
 
-	// Upstream is the origin: scheme http or https and a host with an optional port, nothing else. It is nil when the
+	// Upstream are the origins, all equal: scheme http or https and a host with an optional port, nothing else. It is empty when the
 	// variable is unset, which asks for the built-in demo origin. Readers must not modify it.
-	Upstream *url.URL `env:"ARKVORY_UPSTREAM"`
+	Upstream Origins `env:"ARKVORY_UPSTREAM"`
 	// UpstreamHost replaces the Host of each request when not empty (host or host:port).
 	UpstreamHost string `env:"ARKVORY_UPSTREAM_HOST"`
 	// UpstreamCAFile is the PEM path of the authorities for an https origin; empty means those of the system.
@@ -57,6 +57,29 @@ type Config struct {
 	// UpstreamMaxIdle bounds the kept-alive connections (0 keeps none), UpstreamMaxConnections all of them.
 	UpstreamMaxIdle        int `env:"ARKVORY_UPSTREAM_MAX_IDLE" envDefault:"256"`
 	UpstreamMaxConnections int `env:"ARKVORY_UPSTREAM_MAX_CONNECTIONS" envDefault:"4096"`
+	// UpstreamResolver is the ip:port of the name server for the origins, empty for the system's; UpstreamResolve how often names are resolved again.
+	UpstreamResolver string        `env:"ARKVORY_UPSTREAM_RESOLVER"`
+	UpstreamResolve  time.Duration `env:"ARKVORY_UPSTREAM_RESOLVE_SECONDS" envDefault:"30"`
+	// UpstreamFloor is "adaptive", or the number of ready connections to each endpoint; the times are those of the adaptive floor.
+	UpstreamFloor     string        `env:"ARKVORY_UPSTREAM_FLOOR" envDefault:"adaptive"`
+	UpstreamFloorIdle time.Duration `env:"ARKVORY_UPSTREAM_FLOOR_IDLE_SECONDS" envDefault:"90"`
+	UpstreamFloorHold time.Duration `env:"ARKVORY_UPSTREAM_FLOOR_HOLD_SECONDS" envDefault:"180"`
+	// UpstreamShadow are reserve connections to the endpoint of an origin that has one only.
+	UpstreamShadow int `env:"ARKVORY_UPSTREAM_SHADOW" envDefault:"1"`
+	// UpstreamProbe is the silence after which an endpoint is asked by HEAD UpstreamProbePath, 0 for never.
+	UpstreamProbe     time.Duration `env:"ARKVORY_UPSTREAM_PROBE_SECONDS" envDefault:"15"`
+	UpstreamProbePath string        `env:"ARKVORY_UPSTREAM_PROBE_PATH" envDefault:"/"`
+	// UpstreamQuarantine is the number of failures in a row that take an endpoint out of use while another lives, 0 for never; UpstreamSlowStart how long the share
+	// of a new or recovered endpoint grows.
+	UpstreamQuarantine int           `env:"ARKVORY_UPSTREAM_QUARANTINE_FAILURES" envDefault:"5"`
+	UpstreamSlowStart  time.Duration `env:"ARKVORY_UPSTREAM_SLOW_START_SECONDS" envDefault:"30"`
+	// UpstreamFallback is the second origin, nil for none; the policy is off, on-outage or always.
+	UpstreamFallback       *url.URL      `env:"ARKVORY_UPSTREAM_FALLBACK"`
+	UpstreamFallbackPolicy string        `env:"ARKVORY_UPSTREAM_FALLBACK_POLICY" envDefault:"off"`
+	UpstreamFallbackAfter  time.Duration `env:"ARKVORY_UPSTREAM_FALLBACK_AFTER_SECONDS" envDefault:"10"`
+	UpstreamFallbackBack   time.Duration `env:"ARKVORY_UPSTREAM_FALLBACK_BACK_SECONDS" envDefault:"30"`
+	// UpstreamStall is how long a body that can be resumed may stand still at the origin, 0 for as long as any transfer.
+	UpstreamStall time.Duration `env:"ARKVORY_UPSTREAM_STALL_SECONDS" envDefault:"15"`
 	// UpstreamResume goes on with a body that breaks at the origin, by Range and If-Range on another connection.
 	UpstreamResume bool `env:"ARKVORY_UPSTREAM_RESUME" envDefault:"true"`
 	// Via is the name the proxy adds to the Via header; empty adds none.

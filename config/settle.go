@@ -47,11 +47,28 @@ func (l *load) settle() {
 		l.fault("ARKVORY_DOWNLOAD_QUEUE_LIMIT", "is below ARKVORY_MAX_DOWNLOAD_SESSIONS, which is "+strconv.Itoa(c.MaxDownloadSessions)+
 			": it counts the active sessions too; raise the one or lower the other")
 	}
+	l.settleFallback()
 	l.settleDrips()
 	l.settleListeners()
 	l.settleDecisions()
 	l.settlePrincipals()
 	l.settleRates()
+}
+
+// settleFallback looks at the second origin beside the first ones.
+func (l *load) settleFallback() {
+	c := &l.config
+	if c.UpstreamFallback == nil {
+		if c.UpstreamFallbackPolicy != "off" && l.sound("ARKVORY_UPSTREAM_FALLBACK", "ARKVORY_UPSTREAM_FALLBACK_POLICY") {
+			l.fault("ARKVORY_UPSTREAM_FALLBACK_POLICY", "is "+c.UpstreamFallbackPolicy+" while ARKVORY_UPSTREAM_FALLBACK is unset")
+		}
+		return
+	}
+	for _, one := range c.Upstream {
+		if l.sound("ARKVORY_UPSTREAM_FALLBACK", "ARKVORY_UPSTREAM") && strings.EqualFold(one.String(), c.UpstreamFallback.String()) {
+			l.fault("ARKVORY_UPSTREAM_FALLBACK", "is one of ARKVORY_UPSTREAM")
+		}
+	}
 }
 
 // setUnless gives a field its computed default unless the variable was given. A default computed from a faulty variable

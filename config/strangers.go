@@ -11,7 +11,6 @@ import (
 var reserved = []string{
 	"ARKVORY_DATABASE_URL",
 	"ARKVORY_QUEUE",
-	"ARKVORY_UPSTREAM_FALLBACK",
 }
 
 // strangers returns a warning for each variable that begins like ours and is none that this version reads. A lower-case

@@ -17,7 +17,6 @@ func TestL2_UnknownVariablesAreWarnings(t *testing.T) {
 		{"ARKVORY_UNHEARD_OF=", "ARKVORY_UNHEARD_OF: unknown, ignored"},
 		{"ARKVORY_QUEUE=postgres", "ARKVORY_QUEUE: not in this version, ignored"},
 		{"ARKVORY_DATABASE_URL=postgres://u:p@h/d", "ARKVORY_DATABASE_URL: not in this version, ignored"},
-		{"ARKVORY_UPSTREAM_FALLBACK=x", "ARKVORY_UPSTREAM_FALLBACK: not in this version, ignored"},
 		{"ARKVORY_QUEUES=postgres", "ARKVORY_QUEUES: unknown, ignored"},
 		{"ARKVORY_STATEDIR=/var/lib/arkvory", "ARKVORY_STATEDIR: unknown, ignored; did you mean ARKVORY_STATE_DIR?"},
 		{"ARKVORY_TICKET_KEYS=k", "ARKVORY_TICKET_KEYS: unknown, ignored; did you mean ARKVORY_TICKET_KEY?"},

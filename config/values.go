@@ -1,8 +1,10 @@
 package config
 
 import (
+	"errors"
 	"fmt"
 	"io"
+	"net/url"
 	"strconv"
 	"strings"
 )
@@ -99,6 +101,36 @@ func (s *PrincipalSources) UnmarshalText(text []byte) error {
 		return err
 	}
 	*s = parsed
+	return nil
+}
+
+// Origins is a list of equal origins.
+type Origins []*url.URL
+
+// String returns the list as it is written in ARKVORY_UPSTREAM.
+func (o Origins) String() string {
+	parts := make([]string, len(o))
+	for i, one := range o {
+		parts[i] = one.String()
+	}
+	return strings.Join(parts, ",")
+}
+
+// UnmarshalText replaces the list with the parsed text. The errors name the entry and what is wrong with it.
+func (o *Origins) UnmarshalText(text []byte) error {
+	checked, err := checkOrigins(string(text))
+	if err != nil {
+		return err
+	}
+	list := Origins{}
+	for entry := range strings.SplitSeq(checked, ",") {
+		one, err := url.Parse(entry)
+		if err != nil {
+			return errors.New("is not a URL")
+		}
+		list = append(list, one)
+	}
+	*o = list
 	return nil
 }
 

@@ -225,7 +225,7 @@ func TestV5_Compose(t *testing.T) {
 		t.Errorf("depends_on %v: the store would stop before the drain ends", sidecar.DependsOn)
 	}
 	loaded := load(t, composeEnvironment(t))
-	if loaded.Upstream == nil || loaded.Upstream.Hostname() != "store" {
+	if loaded.Upstream == nil || loaded.Upstream[0].Hostname() != "store" {
 		t.Errorf("the upstream is %v, not the store", loaded.Upstream)
 	}
 	covers(t, "compose stop_grace_period", sidecar.StopGrace, loaded.Drain)

@@ -239,7 +239,7 @@ func TestV5_KubernetesWiring(t *testing.T) {
 	}
 	upstream := load(t, kubernetesEnvironment(t)).Upstream
 	port := strconv.Itoa(spec.Containers[0].Ports[0].ContainerPort)
-	if upstream == nil || upstream.Host != "127.0.0.1:"+port || !strings.Contains(conf.Data["default.conf"], "listen "+port+";") {
+	if len(upstream) != 1 || upstream[0].Host != "127.0.0.1:"+port || !strings.Contains(conf.Data["default.conf"], "listen "+port+";") {
 		t.Errorf("upstream %v, the store listens on %s: %s", upstream, port, conf.Data["default.conf"])
 	}
 	volumes := map[string]bool{}

@@ -119,6 +119,7 @@ func (x *exchange) passed(p telemetry.RelayPath, n int64) {
 		return
 	}
 	x.c.Moved.Add(n)
+	x.w.Touch()
 	x.sent += n
 	x.p.metrics.Delivered(telemetry.Download, n)
 	if x.grant != nil {
@@ -129,6 +130,7 @@ func (x *exchange) passed(p telemetry.RelayPath, n int64) {
 
 // flowSent is the relay's Sent for downloads.
 func (x *exchange) flowSent(n int64) {
+	x.w.Touch()
 	x.sent += n
 	x.p.metrics.Delivered(telemetry.Download, n)
 	if x.grant != nil {

@@ -235,9 +235,7 @@ func TestX5_LayersOfAnImageTakeOneSlot(t *testing.T) {
 		clients, bodies = append(clients, c), append(bodies, resp)
 	}
 	s.fed(3000)
-	if left := s.left(); left.Active != 1 || left.Waiting != 0 || left.Held != 3 {
-		t.Errorf("%+v", left)
-	}
+	eventually(t, "three are fed, and no session beside the bundle's", func() bool { left := s.left(); return left.Active == 1 && left.Waiting == 0 && left.Held == 3 })
 	close(release)
 	for n, resp := range bodies {
 		_, size := layer(n)

@@ -64,8 +64,8 @@ func (x *exchange) download() {
 		if verdict.Outcome == queue.PerRequest {
 			break
 		}
-		x.drop(telemetry.DiscardBroken) // it must wait: its body is not read ahead
-		if hasBody(&x.c.Req) {          // what the request itself carried is gone with it: it cannot be sent a second time
+		x.drop(telemetry.DiscardCancelled) // it must wait: its body is not read ahead
+		if hasBody(&x.c.Req) {             // what the request itself carried is gone with it: it cannot be sent a second time
 			x.refuseSession(verdict)
 			return
 		}
@@ -136,7 +136,7 @@ func (x *exchange) relayPlaced() {
 	}
 	place, err := x.place()
 	if err != nil {
-		x.drop(telemetry.DiscardBroken)
+		x.drop(telemetry.DiscardCancelled)
 		x.refusePlace(err)
 		return
 	}
@@ -252,7 +252,7 @@ func (x *exchange) probe(a ask) (object.Facts, int, error) {
 		x.w.Release(x.c.Now())
 		x.w = nil
 	} else {
-		x.drop(telemetry.DiscardBroken)
+		x.drop(telemetry.DiscardCancelled)
 	}
 	return f, status, nil
 }

@@ -248,7 +248,7 @@ func (x *exchange) cutShort(r telemetry.Reason) {
 	if r != telemetry.Draining {
 		x.p.metrics.UpstreamError(r)
 	}
-	x.drop(telemetry.DiscardBroken)
+	x.drop(telemetry.DiscardCancelled)
 }
 
 // firstPiece asks the origin, in the client's name, for the aligned piece that holds the first byte of the response: its head becomes the response's, in x.out, and
@@ -261,7 +261,7 @@ func (x *exchange) firstPiece(a *queue.Ask, buffer *[drip.PieceBytes]byte, until
 		first, last, found := asked.Resolve(size)
 		if !found {
 			if err := x.origin(ask{within: x.rest(until)}); err == nil && x.w.Resp.Status != 416 {
-				x.drop(telemetry.DiscardBroken)
+				x.drop(telemetry.DiscardCancelled)
 			}
 			return s, false
 		}
@@ -280,7 +280,7 @@ func (x *exchange) firstPiece(a *queue.Ask, buffer *[drip.PieceBytes]byte, until
 			return s, false
 		}
 		if resp.Status == 200 && !whole && x.c.Req.Get(wire.IfRange) != nil {
-			x.drop(telemetry.DiscardBroken)
+			x.drop(telemetry.DiscardCancelled)
 			asked = object.Range{Kind: object.Whole}
 			if f.Known {
 				size = f.SizeBytes
@@ -292,16 +292,16 @@ func (x *exchange) firstPiece(a *queue.Ask, buffer *[drip.PieceBytes]byte, until
 				f.Strong = false
 				x.remember(f)
 			}
-			x.drop(telemetry.DiscardBroken)
+			x.drop(telemetry.DiscardCancelled)
 			return s, false
 		}
 		if f.SizeBytes != size {
 			size = f.SizeBytes
-			x.drop(telemetry.DiscardBroken)
+			x.drop(telemetry.DiscardCancelled)
 			continue
 		}
 		if f.Last != end || resp.ContentLength != end-begin+1 {
-			x.drop(telemetry.DiscardBroken)
+			x.drop(telemetry.DiscardCancelled)
 			return s, false
 		}
 		x.remember(f)
@@ -330,14 +330,14 @@ func (x *exchange) readPiece(p []byte, within time.Duration) bool {
 	_, err := io.ReadFull(x.w.Conn, p)
 	x.c.Await(0)
 	if err != nil {
-		x.drop(telemetry.DiscardBroken)
+		x.drop(x.blame())
 		return false
 	}
 	x.needOut()
 	x.out = x.appendResponse(x.out, frameLength)
 	x.c.Bind(nil)
 	if x.w.Resp.Close || x.bound() {
-		x.w.Discard(telemetry.DiscardClosed)
+		x.w.Discard(telemetry.DiscardSpent)
 	} else {
 		x.w.Release(x.c.Now())
 	}
@@ -358,6 +358,9 @@ func (x *exchange) resume(offset int64) {
 		return
 	}
 	x.openPace()
+	if x.p.set.Resume {
+		x.c.Resumable(x.p.set.UpstreamStall)
+	}
 	closes, err := x.sendRest()
 	x.settleRest(sp, closes, err)
 	if g := x.grant; g != nil && x.reason != telemetry.ClientGone { // an upstream that broke: the client will be back for the rest
@@ -373,7 +376,7 @@ func (x *exchange) openRest(sp *span, offset int64) telemetry.Reason {
 		if try > 0 && !x.pause(time.Second<<(try-1)) {
 			return reason
 		}
-		err := x.origin(ask{part: part{on: true, first: offset, last: sp.last, anew: true, validator: sp.facts.Validator}})
+		err := x.origin(ask{part: part{on: true, first: offset, last: sp.last, anew: true, validator: sp.facts.Validator}, within: x.p.restWithin(try)})
 		if err != nil {
 			continue
 		}
@@ -387,7 +390,7 @@ func (x *exchange) openRest(sp *span, offset int64) telemetry.Reason {
 		case status < 500 && status != 429 && status != 408 && status != 425:
 			return telemetry.ObjectChanged // it is not given to this client any more
 		}
-		x.drop(telemetry.DiscardBroken)
+		x.drop(telemetry.DiscardCancelled)
 	}
 	return reason
 }

@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/url"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/arkvory/sidecar/bucket"
@@ -120,9 +121,10 @@ func (x *exchange) release() {
 		u.stop()
 	}
 	x.looked()
+	x.c.Resumable(0)
 	x.c.Bind(nil)
 	if x.w != nil {
-		x.w.Discard(telemetry.DiscardBroken)
+		x.w.Discard(telemetry.DiscardCancelled)
 		x.w = nil
 	}
 	x.pace.Close()
@@ -178,7 +180,7 @@ func (x *exchange) repeatable(a ask) bool {
 
 // open sends the request to the upstream and reads the head of its final response into x.w.Resp. Interim responses pass to the client on the way. A kept connection
 // that proves stale costs a retry, within P7. On an error x.w is nil.
-func (x *exchange) open(pool *upstream.Pool, a ask) error {
+func (x *exchange) open(pool upstream.Source, a ask) error {
 	req := &x.c.Req
 	body := hasBody(req) && !a.noBody
 	whole := !body || !req.Chunked && int64(len(x.c.Buffered())) >= req.ContentLength
@@ -191,12 +193,25 @@ func (x *exchange) open(pool *upstream.Pool, a ask) error {
 		if !errors.As(err, &t) {
 			return err
 		}
-		again := t.stale && attempt <= staleTries || t.reused && t.silent && whole && x.repeatable(a) && attempt == 0
+		again := t.stale && attempt <= staleTries || t.reused && t.silent && whole && x.repeatable(a) && attempt == 0 ||
+			t.silent && !body && attempt < elsewhereTries && x.safe(a) && hungUp(t.err) && x.p.pool.Choices() > 1
 		if !again || x.gone() || x.c.Expired() {
 			return t.err
 		}
 		x.p.metrics.UpstreamRetries.Inc()
 	}
+}
+
+// elsewhereTries is how often a request that only asks is sent to another endpoint because one broke before it answered.
+const elsewhereTries = 2
+
+// safe reports whether the request only asks (RFC 9110 section 9.2.1).
+func (x *exchange) safe(a ask) bool {
+	m := a.method
+	if m == "" {
+		m = string(x.c.Req.Method)
+	}
+	return m == "GET" || m == "HEAD" || m == "OPTIONS"
 }
 
 // staleTries is how many kept connections may turn out closed before a fresh one is dialled.
@@ -209,18 +224,19 @@ type tryError struct {
 }
 
 func (e *tryError) Error() string { return e.err.Error() }
+func (e *tryError) Unwrap() error { return e.err }
 
 func (x *exchange) gone() bool { return x.c.Why() != front.GoneNot || x.c.Interrupted() }
 
 // try runs one try of open.
-func (x *exchange) try(pool *upstream.Pool, a ask, body, whole, fresh bool) error {
+func (x *exchange) try(pool upstream.Source, a ask, body, whole, fresh bool) error {
 	w, err := pool.Get(fresh, x.c.Gone)
 	if err != nil {
 		return err
 	}
 	x.w = w
 	if !x.c.Bind(w.Conn) {
-		x.drop(telemetry.DiscardBroken)
+		x.drop(telemetry.DiscardCancelled)
 		return errClientGone
 	}
 	x.heard = false
@@ -256,6 +272,7 @@ func (x *exchange) try(pool *upstream.Pool, a ask, body, whole, fresh bool) erro
 		x.c.Await(0)
 	}
 	if err == nil {
+		w.Heard(w.Resp.Status)
 		if body && whole {
 			x.c.Skip(int(req(x).ContentLength))
 			x.bodyOK = true
@@ -263,16 +280,27 @@ func (x *exchange) try(pool *upstream.Pool, a ask, body, whole, fresh bool) erro
 		return nil
 	}
 	silent := !x.heard && len(w.Buffered()) == 0
-	why := telemetry.DiscardBroken
-	if stale {
-		why = telemetry.DiscardClosed
-	}
+	expired := x.c.Expired()
 	err = x.cause(err)
+	why := telemetry.DiscardBroken
+	switch {
+	case stale || w.Reused && silent && hungUp(err): // closed while the request was on its way, which is normal (U10)
+		why = telemetry.DiscardClosed
+	case x.gone() || x.upload != nil && x.upload.sourceErr != nil:
+		why = telemetry.DiscardCancelled
+	case expired:
+		why = telemetry.DiscardTimeout
+	}
 	x.drop(why)
 	if x.upload != nil && !stale {
 		return err
 	}
 	return &tryError{err: err, stale: stale, reused: w.Reused, silent: silent && !x.c.AnySent()}
+}
+
+// hungUp reports whether the peer ended the connection.
+func hungUp(err error) bool {
+	return errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
 }
 
 func req(x *exchange) *wire.Head { return &x.c.Req }
@@ -394,8 +422,8 @@ func (x *exchange) follow(a ask) error {
 		if own && u.RequestURI() == last {
 			return nil // a redirect to itself: only the client can do something about it
 		}
-		x.drop(telemetry.DiscardBroken)
-		pool := x.p.pool
+		x.drop(telemetry.DiscardCancelled)
+		var pool upstream.Source = x.p.pool
 		a.host, a.foreign = "", false
 		if !own {
 			var err error
@@ -416,11 +444,26 @@ func (x *exchange) follow(a ask) error {
 	}
 }
 
+// scheme and host are those of the origin that serves the exchange, or of the first before one was chosen.
+func (x *exchange) scheme() string {
+	if x.w != nil && x.w.Secure() || x.w == nil && x.p.set.Upstreams[0].Scheme == "https" {
+		return "https"
+	}
+	return "http"
+}
+
+func (x *exchange) host() string {
+	if x.w != nil {
+		return x.w.Host()
+	}
+	return x.p.pool.Host()
+}
+
 // baseURL is the URL of the request, which a Location may be relative to.
 func (x *exchange) baseURL() *url.URL {
-	base := &url.URL{Scheme: x.p.set.Upstream.Scheme, Host: string(x.c.Req.Authority), Path: "/"}
+	base := &url.URL{Scheme: x.scheme(), Host: string(x.c.Req.Authority), Path: "/"}
 	if base.Host == "" {
-		base.Host = x.p.pool.Host()
+		base.Host = x.host()
 	}
 	if u, err := url.Parse(string(x.c.Req.Target)); err == nil {
 		base.Path, base.RawPath = u.Path, u.RawPath
@@ -448,12 +491,12 @@ func redirectTarget(resp *wire.Head, base *url.URL) *url.URL {
 
 // ownHost reports whether a redirect stays with the origin: its own name, the one the client used, or the one it is called by.
 func (p *Proxy) ownHost(host, authority string) bool {
-	for _, own := range [...]string{authority, p.pool.Host(), p.set.UpstreamHost} {
+	for _, own := range [...]string{authority, p.set.UpstreamHost} {
 		if own != "" && strings.EqualFold(host, own) {
 			return true
 		}
 	}
-	return false
+	return p.pool.Owns(func(own string) bool { return strings.EqualFold(host, own) })
 }
 
 // redirectError is a redirect that could not be followed.

@@ -34,7 +34,7 @@ func TestP7_PostMeetsAStaleConnectionOnce(t *testing.T) {
 		})
 		b := start(t, o.url(), nil)
 		b.once("GET", "/warm")
-		eventually(t, "an idle connection", func() bool { return b.p.pool.Snapshot().Idle == 1 })
+		eventually(t, "an idle connection", func() bool { return b.unused() == 1 })
 		conn := b.dial().send(c.method + " /x HTTP/1.1\r\nHost: a\r\n" + c.body)
 		a := conn.answer()
 		if a.StatusCode != c.status || o.count(c.method+" /x") != c.tries {
@@ -100,7 +100,7 @@ func TestP7_RetryStopsWhenAnythingOfTheResponseWasSeen(t *testing.T) {
 func TestP7_UnaskedBytesNeverReachAnotherClient(t *testing.T) {
 	t.Parallel()
 	poison := "HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\npoison"
-	release := make(chan struct{})
+	release, sent := make(chan struct{}), make(chan struct{})
 	o := newOrigin(t, func(k *call) {
 		switch k.target {
 		case "/together":
@@ -109,6 +109,7 @@ func TestP7_UnaskedBytesNeverReachAnotherClient(t *testing.T) {
 			k.reply(200, "", "ok")
 			<-release
 			k.send(poison)
+			close(sent)
 		case "/head":
 			k.send("HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\npoison")
 		case "/304":
@@ -122,6 +123,7 @@ func TestP7_UnaskedBytesNeverReachAnotherClient(t *testing.T) {
 		b.once(c.method, c.target)
 		if c.target == "/later" {
 			close(release)
+			<-sent
 		}
 		for range 3 {
 			if a := b.once("GET", "/clean"); a.body != "clean" {

@@ -134,7 +134,7 @@ func (x *exchange) appendHost(dst []byte, a ask) []byte {
 	case len(x.c.Req.Authority) > 0 || x.c.Req.Minor == 1:
 		dst = append(dst, x.c.Req.Authority...)
 	default:
-		dst = append(dst, x.p.pool.Host()...)
+		dst = append(dst, x.host()...)
 	}
 	return append(dst, '\r', '\n')
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/arkvory/sidecar/proxy/front"
+	"github.com/arkvory/sidecar/proxy/upstream/control"
 	"github.com/arkvory/sidecar/queue"
 	"github.com/arkvory/sidecar/queue/admission"
 )
@@ -94,7 +95,7 @@ func settings(upstream string) Settings {
 	policy.SessionsElastic = 0   // so that tests may change the slots alone
 	policy.IdleFor = time.Second // a session whose upstream broke keeps its slot that long
 	return Settings{
-		Upstream: u, DialTimeout: 5 * time.Second, ResponseTimeout: 30 * time.Second, UpstreamIdle: 30 * time.Second, UpstreamMaxIdle: 64,
+		Upstreams: []*url.URL{u}, Pool: plainPool(), DialTimeout: 5 * time.Second, ResponseTimeout: 30 * time.Second, UpstreamIdle: 30 * time.Second, UpstreamMaxIdle: 64,
 		UpstreamMaxOpen: 1024, MaxRequests: 1024, MaxConnections: 4096, MaxHeaderBytes: 16 * kib, HeaderTimeout: 30 * time.Second,
 		ClientIdle: 30 * time.Second, StallTimeout: 30 * time.Second, Uploads: gate, Downloads: gate, UploadIdleTimeout: 30 * time.Second,
 		UploadDeadline: 60 * time.Second, AdmissionMinBytes: 64 * kib, Policy: policy,
@@ -118,8 +119,21 @@ func start(t *testing.T, upstream string, change func(*Settings)) *bench {
 	b.p = p
 	b.serve()
 	// The first look at the origin is over: its connection is idle, or why there is none is known.
-	eventually(t, "the origin was looked at", func() bool { s := p.pool.Snapshot(); return s.Idle > 0 || s.Cause != "" })
+	eventually(t, "the origin was looked at", func() bool { return b.unused() > 0 || p.upstreamCause() != "" })
 	return b
+}
+
+// unused is the number of upstream connections without an exchange.
+func (b *bench) unused() int {
+	idle, _ := b.p.pool.Connections()
+	return idle
+}
+
+// plainPool keeps one ready connection and makes no requests of its own, so that origins can count what they see.
+func plainPool() control.Settings {
+	set := control.Default(2)
+	set.FloorMode, set.FloorStatic, set.Shadow, set.Silent = control.Static, 1, 0, 0
+	return set
 }
 
 func (b *bench) serve() {

@@ -64,7 +64,7 @@ const fetchTime = 15 * time.Second
 func (f *fetch) Fetch(ctx context.Context, p []byte) error {
 	ctx, cancel := context.WithTimeout(ctx, fetchTime)
 	defer cancel()
-	pool, request, base := f.p.pool, f.request, f.base
+	pool, request, base := upstream.Source(f.p.pool), f.request, f.base
 	for range maxRedirects + 1 {
 		w, err := f.send(ctx, pool, request)
 		if err != nil {
@@ -77,7 +77,7 @@ func (f *fetch) Fetch(ctx context.Context, p []byte) error {
 		if next == nil || w.Resp.Status/100 != 3 {
 			return f.take(ctx, w, p)
 		}
-		w.Discard(telemetry.DiscardBroken)
+		w.Discard(telemetry.DiscardCancelled)
 		base = next
 		if f.p.ownHost(next.Host, f.authority) {
 			pool, request = f.p.pool, bytes.Replace(f.moved, []byte(targetMark), []byte(next.RequestURI()), 1)
@@ -93,7 +93,7 @@ func (f *fetch) Fetch(ctx context.Context, p []byte) error {
 }
 
 // send sends a request and reads the head of its final response. A kept connection that turns out closed costs another try.
-func (f *fetch) send(ctx context.Context, pool *upstream.Pool, request []byte) (*upstream.Writer, error) {
+func (f *fetch) send(ctx context.Context, pool upstream.Source, request []byte) (*upstream.Writer, error) {
 	for try := 0; ; try++ {
 		w, err := pool.Get(try >= staleTries, ctx.Done)
 		if err != nil {
@@ -111,10 +111,12 @@ func (f *fetch) send(ctx context.Context, pool *upstream.Pool, request []byte) (
 			err = ctx.Err()
 		}
 		if err == nil {
+			w.Heard(w.Resp.Status)
 			return w, nil
 		}
-		again := ctx.Err() == nil && try <= staleTries && (errors.Is(err, relay.ErrStale) || w.Reused && len(w.Buffered()) == 0)
-		w.Discard(telemetry.DiscardBroken)
+		stale := errors.Is(err, relay.ErrStale) || w.Reused && len(w.Buffered()) == 0 && hungUp(err)
+		again := ctx.Err() == nil && try <= staleTries && (stale || w.Reused && len(w.Buffered()) == 0)
+		w.Discard(blameFetch(ctx, stale))
 		if !again {
 			return nil, err
 		}
@@ -127,10 +129,10 @@ func (f *fetch) take(ctx context.Context, w *upstream.Writer, p []byte) error {
 	switch status := w.Resp.Status; {
 	case status == 206 && got.First == f.first && got.Last == f.last && got.SizeBytes == f.facts.SizeBytes && got.Validator == f.facts.Validator && w.Resp.ContentLength >= 0:
 	case status == 200, status == 206, status == 412, status == 416:
-		w.Discard(telemetry.DiscardBroken)
+		w.Discard(telemetry.DiscardCancelled)
 		return drip.ErrChanged
 	default:
-		w.Discard(telemetry.DiscardBroken)
+		w.Discard(telemetry.DiscardCancelled)
 		if status < 500 && status != 429 && status != 408 && status != 425 {
 			return fmt.Errorf("%w: status %d", drip.ErrRefused, status)
 		}
@@ -138,10 +140,27 @@ func (f *fetch) take(ctx context.Context, w *upstream.Writer, p []byte) error {
 	}
 	stop := context.AfterFunc(ctx, w.Interrupt)
 	_, err := io.ReadFull(w.Conn, p)
-	if !stop() || err != nil || connectionBound(&w.Resp) {
-		w.Discard(telemetry.DiscardBroken)
+	switch unhurt := stop(); {
+	case !unhurt || err != nil:
+		w.Discard(blameFetch(ctx, false))
 		return err
+	case connectionBound(&w.Resp):
+		w.Discard(telemetry.DiscardSpent)
+		return nil
 	}
 	w.Release(f.p.front.Clock().Load())
 	return nil
+}
+
+// blameFetch says whose doing it was that a request for a piece did not end well.
+func blameFetch(ctx context.Context, stale bool) telemetry.Discard {
+	switch {
+	case stale:
+		return telemetry.DiscardClosed
+	case errors.Is(ctx.Err(), context.DeadlineExceeded):
+		return telemetry.DiscardTimeout
+	case ctx.Err() != nil:
+		return telemetry.DiscardCancelled
+	}
+	return telemetry.DiscardBroken
 }

@@ -9,7 +9,6 @@ import (
 	"net/netip"
 	"net/url"
 	"runtime/debug"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -26,6 +25,7 @@ import (
 	"github.com/arkvory/sidecar/proxy/profile"
 	"github.com/arkvory/sidecar/proxy/telemetry"
 	"github.com/arkvory/sidecar/proxy/upstream"
+	"github.com/arkvory/sidecar/proxy/upstream/control"
 	"github.com/arkvory/sidecar/queue"
 	"github.com/arkvory/sidecar/queue/admission"
 	"github.com/arkvory/sidecar/queue/memory"
@@ -35,7 +35,11 @@ import (
 
 // Settings of a Proxy. Values are taken as checked: package config is where operators' input is judged.
 type Settings struct {
-	Upstream        *url.URL
+	Upstreams       []*url.URL // equal origins
+	Fallback        *url.URL   // nil: none
+	Resolver        string     // ip:port of a name server; "" = the system's
+	Pool            control.Settings
+	ProbePath       string
 	UpstreamHost    string // replaces Host when not empty
 	UpstreamCAFile  string
 	FollowRedirects bool
@@ -44,6 +48,7 @@ type Settings struct {
 	UpstreamIdle    time.Duration
 	UpstreamMaxIdle int
 	UpstreamMaxOpen int
+	UpstreamStall   time.Duration // a body that stands still at the upstream for so long is resumed elsewhere, 0 = never
 	Via             string
 
 	MaxRequests    int
@@ -136,8 +141,8 @@ type Proxy struct {
 	holds     places        // for requests that are held in silence
 	dripBand  atomic.Int64  // bytes per second that all drips may take
 
-	mu    sync.Mutex // guards pools
-	pools map[string]*upstream.Pool
+	mu    sync.Mutex                  // guards pools
+	pools map[string]*upstream.Detour // of redirects
 
 	cancel context.CancelFunc
 	ticks  sync.WaitGroup // the queue's tick and the look at the files
@@ -155,14 +160,11 @@ type Proxy struct {
 
 // New wires a proxy and starts its ticks. It fails on settings that a room refuses.
 func New(set Settings) (*Proxy, error) {
-	p := &Proxy{set: set, log: set.Log, pools: map[string]*upstream.Pool{}, born: wall()}
+	p := &Proxy{set: set, log: set.Log, pools: map[string]*upstream.Detour{}, born: wall()}
 	p.outPool.New = func() any { return new([outBytes]byte) }
 	p.holds.limit, p.holds.each = set.HoldLimit, set.HoldPerPrincipal
 	p.metrics = telemetry.New(set.Version, p.snapshots())
 	var err error
-	if p.pool, err = upstream.New(p.poolSettings(set.Upstream), p.metrics); err != nil {
-		return nil, err
-	}
 	if p.ids, p.clients, err = openFiles(set); err != nil {
 		return nil, err
 	}
@@ -188,6 +190,10 @@ func New(set Settings) (*Proxy, error) {
 	if p.drips, err = p.newDripper(); err != nil {
 		return nil, err
 	}
+	if p.pool, err = p.newPool(); err != nil { // last: it has goroutines from here on
+		p.drips.Close()
+		return nil, err
+	}
 	p.recall()
 	p.desk = p.newDesk(time.Now)
 	wired := make(chan struct{}) // the watcher ticks from New on
@@ -204,7 +210,6 @@ func New(set Settings) (*Proxy, error) {
 			}
 		},
 	}, p)
-	p.pool.Sweep(1) // the first look at the origin, so that readiness is known before the first tick
 	close(wired)
 	ctx, cancel := context.WithCancel(context.Background())
 	p.cancel = cancel
@@ -249,86 +254,6 @@ func (p *Proxy) returns(f func()) (returned bool) {
 	return true
 }
 
-func (p *Proxy) poolSettings(origin *url.URL) upstream.Settings {
-	return upstream.Settings{Origin: origin, CAFile: p.set.UpstreamCAFile, DialTimeout: p.set.DialTimeout, IdleTimeout: p.set.UpstreamIdle,
-		MaxIdle: p.set.UpstreamMaxIdle, MaxConnections: p.set.UpstreamMaxOpen}
-}
-
-// maxPools bounds the hosts to which redirects may lead.
-const maxPools = 64
-
-var errTooManyHosts = errors.New("redirects lead to more than 64 hosts at the same time")
-
-// originOf returns the origin of a URL in one spelling: lower case, and without the port that its scheme has anyway (RFC 3986 section 6.2.3).
-func originOf(u *url.URL) *url.URL {
-	scheme, host, port := strings.ToLower(u.Scheme), strings.ToLower(u.Hostname()), u.Port()
-	switch {
-	case port != "" && !(scheme == "http" && port == "80") && !(scheme == "https" && port == "443"):
-		host = net.JoinHostPort(host, port)
-	case strings.Contains(host, ":"):
-		host = "[" + host + "]"
-	}
-	return &url.URL{Scheme: scheme, Host: host}
-}
-
-// poolFor returns the pool of a redirect's host. There are at most maxPools of them; a new host takes the place of one with nothing in progress.
-func (p *Proxy) poolFor(u *url.URL) (*upstream.Pool, error) {
-	origin := originOf(u)
-	key := origin.String()
-	if key == originOf(p.set.Upstream).String() {
-		return p.pool, nil
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if pool, ok := p.pools[key]; ok {
-		return pool, nil
-	}
-	if len(p.pools) >= maxPools && !p.evictLocked() {
-		return nil, errTooManyHosts
-	}
-	foreign := p.poolSettings(origin)
-	foreign.Foreign, foreign.Loopback = true, isLoopback(p.set.Upstream.Hostname())
-	pool, err := upstream.New(foreign, p.metrics)
-	if err == nil {
-		p.pools[key] = pool
-	}
-	return pool, err
-}
-
-// isLoopback reports whether a host is this machine by its name or address.
-func isLoopback(host string) bool {
-	ip, err := netip.ParseAddr(host)
-	return host == "localhost" || err == nil && ip.IsLoopback()
-}
-
-// evictLocked closes one pool without exchanges, one without connections rather than one with idle ones. Whoever was given it a moment ago can still use it:
-// a closed pool only keeps nothing.
-func (p *Proxy) evictLocked() bool {
-	victim, fewest := "", 0
-	for key, pool := range p.pools {
-		if s := pool.Snapshot(); s.Busy == 0 && (victim == "" || s.Idle < fewest) {
-			victim, fewest = key, s.Idle
-		}
-	}
-	if victim == "" {
-		return false
-	}
-	p.log.Debug().Str("host", victim).Msg("connections to the host of a redirect closed, another host needs their place")
-	p.pools[victim].Close()
-	delete(p.pools, victim)
-	return true
-}
-
-// eachPool calls f for every pool.
-func (p *Proxy) eachPool(f func(*upstream.Pool)) {
-	f(p.pool)
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for _, pool := range p.pools {
-		f(pool)
-	}
-}
-
 // every is a period within the watcher's ticks.
 type every struct{ last time.Duration }
 
@@ -350,7 +275,7 @@ func (p *Proxy) tick(now time.Duration) {
 	p.down.Tick(now)
 	p.drips.Tick(now)
 	coarse := p.front.Clock().Load()
-	p.eachPool(func(pool *upstream.Pool) { pool.Sweep(coarse) })
+	p.eachDetour(func(d *upstream.Detour) { d.Sweep(coarse) })
 	if p.second.due(now, time.Second) {
 		p.measureBand()
 		p.endGrace(p.queue.Now())
@@ -372,6 +297,7 @@ func (p *Proxy) Serve(ln net.Listener) error { return p.front.Serve(ln) }
 // StartDrain stops admission: new and waiting requests get 503, running ones go on. Idempotent.
 func (p *Proxy) StartDrain() {
 	p.front.StartDrain()
+	p.pool.Drain()
 	p.returns(p.queue.Drain) // what runs is not cut because of a defect there
 	p.up.Drain()
 	p.down.Drain()
@@ -414,7 +340,8 @@ func (p *Proxy) Shutdown(ctx context.Context) error {
 	p.drips.Close()
 	p.upGov.Close()
 	p.downGov.Close()
-	p.eachPool((*upstream.Pool).Close)
+	p.pool.Close()
+	p.eachDetour((*upstream.Detour).Close)
 	p.logEnds()
 	p.logPanics()
 	p.logDecisions()

@@ -107,7 +107,7 @@ func (x *exchange) refuse(r refusal) {
 		u.stop()
 		x.bodyOK = u.complete.Load()
 	}
-	x.drop(telemetry.DiscardBroken)
+	x.drop(telemetry.DiscardCancelled)
 	if x.c.AnySent() {
 		x.keep = false
 		x.c.Reset()

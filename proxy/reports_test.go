@@ -256,7 +256,7 @@ func TestP9_PoolsOfRedirectsAreFoundAgainAndGiveWay(t *testing.T) {
 	}()
 	o := store(t)
 	b := start(t, o.url(), nil)
-	pool := func(text string) (*upstream.Pool, error) {
+	pool := func(text string) (upstream.Source, error) {
 		u, err := url.Parse(text)
 		if err != nil {
 			t.Fatal(err)
@@ -274,7 +274,7 @@ func TestP9_PoolsOfRedirectsAreFoundAgainAndGiveWay(t *testing.T) {
 	same("https://store.test:443/", "https://STORE.test")
 	same("http://[::1]:80/", "http://[::1]/")
 	same(o.url(), strings.ToUpper(o.url()))
-	if main, _ := pool(o.url()); main != b.p.pool {
+	if main, _ := pool(o.url()); main != upstream.Source(b.p.pool) {
 		t.Error("the origin has a second pool")
 	}
 	port := ln.Addr().(*net.TCPAddr).Port

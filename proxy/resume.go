@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"errors"
+	"time"
 
 	"github.com/arkvory/sidecar/proxy/front"
 	"github.com/arkvory/sidecar/proxy/object"
@@ -24,44 +25,61 @@ func (x *exchange) resumable(fr framing) (f object.Facts, ok bool) {
 	if !f.Known || !f.Strong || f.Last-f.First+1 != resp.ContentLength || x.bound() {
 		return f, false
 	}
+	x.c.Resumable(x.p.set.UpstreamStall)
 	x.c.Req.Detach() // the buffer of the request serves others while the body is on its way, and the request may be asked again
 	return f, true
 }
 
 // goOn resumes a body that broke at the store: it asks for what is missing by Range and If-Range on another connection and sends it on, so that the client sees one
 // unbroken body. What was sent before of the span is in x.sent, bytes that its client was fed included. It returns the error that ends the body, nil when it was sent whole; over when the response has been ended here.
-func (x *exchange) goOn(sp *span, err error) (last error, closes, over bool) {
+func (x *exchange) goOn(sp *span, err error) (closes, over bool, last error) {
 	for tries, sent := 0, int64(-1); ; tries++ {
 		var source *relay.SourceError
 		if !errors.As(err, &source) || x.c.Why() != front.GoneNot || x.c.Interrupted() {
-			return err, true, false
+			return true, false, err
 		}
 		if x.sent != sent {
 			tries, sent = 0, x.sent
 		}
+		if x.c.Dry() {
+			x.drop(telemetry.DiscardTimeout)
+			x.p.metrics.UpstreamError(telemetry.Stalled)
+			x.p.metrics.Broke(telemetry.BreakStalled)
+		} else {
+			x.drop(telemetry.DiscardBroken)
+			x.p.metrics.UpstreamError(telemetry.UpstreamBroken)
+			x.p.metrics.Broke(telemetry.BreakBroken)
+		}
 		if tries == resumeLimit {
 			x.p.metrics.Resumed(telemetry.ResumeGivenUp)
-			return err, true, false
+			return true, false, err
 		}
-		x.drop(telemetry.DiscardBroken)
-		x.p.metrics.UpstreamError(telemetry.UpstreamBroken)
 		switch reason := x.openRest(sp, sp.first+x.sent); {
 		case reason == telemetry.OK:
 		case x.gone():
-			return err, true, false
+			return true, false, err
 		case reason == telemetry.ObjectChanged:
 			x.p.metrics.Resumed(telemetry.ResumeChanged)
 			x.cutShort(reason)
-			return nil, true, true
+			return true, true, nil
 		default:
 			x.p.metrics.Resumed(telemetry.ResumeGivenUp)
-			return err, true, false
+			return true, false, err
 		}
 		x.p.metrics.Resumed(telemetry.ResumeOK)
 		if closes, err = x.sendRest(); err == nil {
-			return nil, closes, false
+			return closes, false, nil
 		}
 	}
+}
+
+// restWithin is how long the response head of a try for the rest may take: the object was flowing a moment ago, so one that is silent is not worth the whole time
+// for first answers while others can be asked.
+func (p *Proxy) restWithin(try int) time.Duration {
+	if p.set.UpstreamStall <= 0 {
+		return 0
+	}
+	return min(p.set.ResponseTimeout, p.set.UpstreamStall<<try)
 }
 
 // sendRest relays the body of a response whose head the client has. Closes: the upstream's connection is not used again; that is read before the head's buffer

@@ -126,7 +126,7 @@ func (x *exchange) pass() {
 	if resp := &x.w.Resp; resp.Status/100 == 2 && !x.isHead && !x.upgrade {
 		switch get := string(x.c.Req.Method) == "GET"; {
 		case get && x.oversized():
-			x.drop(telemetry.DiscardBroken) // a download by any other name: it goes the way of all downloads
+			x.drop(telemetry.DiscardCancelled) // a download by any other name: it goes the way of all downloads
 			x.download()
 			return
 		case !get && resp.ContentLength > x.p.set.AdmissionMinBytes:
@@ -210,7 +210,7 @@ func (x *exchange) relayResponse() {
 func (x *exchange) settleRest(sp *span, closes bool, err error) {
 	if err != nil && x.p.set.Resume {
 		var over bool
-		if err, closes, over = x.goOn(sp, err); over {
+		if closes, over, err = x.goOn(sp, err); over {
 			return
 		}
 	}
@@ -239,7 +239,7 @@ func (x *exchange) settleWith(err error, fr framing, closes, refused bool) {
 		<-u.done // a success that came early may still need the body; the deadline of the upload and the client's departure bound this
 	}
 	x.c.Bind(nil)
-	x.w.Discard(telemetry.DiscardClosed)
+	x.w.Discard(telemetry.DiscardSpent)
 	x.w = nil
 }
 
@@ -287,13 +287,16 @@ func (x *exchange) openPace() {
 // sent stays of use for a resume; only a body that ends with its connection needs a reset to be told from a whole one.
 func (x *exchange) broken(err error, fr framing) {
 	var sink *relay.SinkError
+	why := telemetry.DiscardCancelled
 	switch {
 	case x.c.Why() == front.GoneStalled:
 		x.reason = telemetry.Stalled
-		if x.c.StalledOnClient() {
+		if why = telemetry.DiscardTimeout; x.c.StalledOnClient() {
+			why = telemetry.DiscardCancelled
 			x.p.metrics.ClientError(telemetry.Stalled)
 		} else {
 			x.p.metrics.UpstreamError(telemetry.Stalled)
+			x.brokeIn(telemetry.BreakStalled)
 		}
 	case errors.As(err, &sink) || x.gone() || paceError(err):
 		x.reason = telemetry.ClientGone
@@ -305,13 +308,33 @@ func (x *exchange) broken(err error, fr framing) {
 			x.reason = telemetry.UpstreamMalformed
 		}
 		x.p.metrics.UpstreamError(x.reason)
+		x.brokeIn(telemetry.BreakBroken)
+		why = telemetry.DiscardBroken
 	}
 	x.keep = false
 	x.bodyOK = true // no linger: the connection is cut
 	if fr == frameClose {
 		x.c.Reset()
 	}
-	x.drop(telemetry.DiscardBroken)
+	x.drop(why)
+}
+
+// brokeIn counts a break of the body at the upstream, unless that one was counted when it was to be resumed.
+func (x *exchange) brokeIn(how telemetry.Break) {
+	if x.w != nil {
+		x.p.metrics.Broke(how)
+	}
+}
+
+// blame says whose doing it was that the exchange did not end well.
+func (x *exchange) blame() telemetry.Discard {
+	switch {
+	case x.gone():
+		return telemetry.DiscardCancelled
+	case x.c.Expired():
+		return telemetry.DiscardTimeout
+	}
+	return telemetry.DiscardBroken
 }
 
 // fail answers for an upstream that gave no response.

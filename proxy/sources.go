@@ -12,6 +12,7 @@ import (
 	"github.com/arkvory/sidecar/proxy/live"
 	"github.com/arkvory/sidecar/proxy/telemetry"
 	"github.com/arkvory/sidecar/proxy/upstream"
+	"github.com/arkvory/sidecar/proxy/upstream/control"
 	"github.com/arkvory/sidecar/queue"
 	"github.com/arkvory/sidecar/queue/admission"
 )
@@ -45,6 +46,7 @@ func (p *Proxy) snapshots() telemetry.Snapshots {
 			return p.ids.Problem() != "", p.clients.Problem() != ""
 		},
 		UpstreamConnections: p.upstreamConnections,
+		Upstream:            p.upstreamState,
 	}
 }
 
@@ -63,10 +65,10 @@ func (p *Proxy) governor(d telemetry.Direction) *bucket.Governor {
 }
 
 func (p *Proxy) upstreamConnections() (idle, busy int) {
-	p.eachPool(func(pool *upstream.Pool) {
-		s := pool.Snapshot()
-		idle += s.Idle
-		busy += s.Busy
+	idle, busy = p.pool.Connections()
+	p.eachDetour(func(d *upstream.Detour) {
+		i, b := d.Connections()
+		idle, busy = idle+i, busy+b
 	})
 	return idle, busy
 }
@@ -78,7 +80,7 @@ func (p *Proxy) Sources(start time.Time) admin.Sources {
 			switch {
 			case p.Draining():
 				return telemetry.Draining
-			case !p.pool.Snapshot().Reachable:
+			case !covered(p.pool):
 				return telemetry.UpstreamNotReady
 			}
 			return telemetry.OK
@@ -99,7 +101,7 @@ func (p *Proxy) Sources(start time.Time) admin.Sources {
 		Pool: func() admin.Pool {
 			t := p.metrics.Totals()
 			idle, busy := p.upstreamConnections()
-			return admin.Pool{Idle: idle, Busy: busy, Dials: t.Dials, Reused: t.Reused, Discarded: t.Discarded, Retries: t.Retries, Generation: 1}
+			return admin.Pool{Idle: idle, Busy: busy, Dials: t.Dials, Reused: t.Reused, Discarded: t.Discarded, Retries: t.Retries, Generation: p.upstreamState().Generation}
 		},
 		Settings: p.desk,
 		Relay:    func() map[string]uint64 { return p.metrics.Totals().Relay },
@@ -246,16 +248,15 @@ func (p *Proxy) logEnds() {
 
 // logUpstream logs that the upstream cannot be reached any more, or can again: once a change, at most once a second.
 func (p *Proxy) logUpstream() {
-	s := p.pool.Snapshot()
-	if (s.Cause == "") != p.unreachable {
+	ok, why := p.pool.Covered()
+	if why == control.CauseConnecting || why == control.CauseDraining || ok != p.unreachable {
 		return
 	}
-	p.unreachable = s.Cause != ""
-	if p.unreachable {
-		p.log.Warn().Str("upstream", p.set.Upstream.Host).Str("cause", s.Cause).Msg("upstream unreachable")
+	if p.unreachable = !ok; p.unreachable {
+		p.log.Warn().Stringer("state", why).Str("cause", p.upstreamCause()).Msg("upstream unreachable")
 		return
 	}
-	p.log.Info().Str("upstream", p.set.Upstream.Host).Msg("upstream reachable again")
+	p.log.Info().Msg("upstream reachable again")
 }
 
 // logState tells at level debug how much is going on.

@@ -16,7 +16,7 @@ func (x *exchange) tunnel() {
 	if x.w.Resp.Status != 101 {
 		x.upgrade = false
 		if x.w.Resp.Status/100 == 2 { // no upgrade after all: what it asks for is admitted like everything else
-			x.drop(telemetry.DiscardBroken)
+			x.drop(telemetry.DiscardCancelled)
 			x.download()
 			return
 		}
@@ -47,14 +47,17 @@ func (x *exchange) tunnel() {
 	}()
 	x.pump(x.w.Conn, x.c.Conn, x.p.downGov, telemetry.Download)
 	<-up
-	x.drop(telemetry.DiscardClosed)
+	x.drop(telemetry.DiscardSpent)
 }
 
 // pump moves bytes one way, within that direction's budget, until that way ends, and passes the end on: the other way may go on. A failure ends both.
 func (x *exchange) pump(from, to *relay.Conn, budget *bucket.Governor, d telemetry.Direction) {
 	s := relay.Stream{ReadLimit: relay.BodyBytes}
 	s.Src, s.Dst, s.Now = from, to, x.c.Clock()
-	s.Sent = func(n int64) { x.p.metrics.Delivered(d, n) }
+	s.Sent = func(n int64) {
+		x.w.Touch()
+		x.p.metrics.Delivered(d, n)
+	}
 	if !budget.Unlimited() {
 		s.Pace, s.Gone = budget.Open(x.id.Principal), x.c.Gone()
 		defer s.Pace.Close()

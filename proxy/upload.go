@@ -44,7 +44,10 @@ func (x *exchange) startUpload() *uploader {
 		grace = x.p.set.ResponseTimeout
 	}
 	u.stream.Flow = relay.Flow{Src: x.c.Conn, Dst: x.w.Conn, Pace: u.pace, Now: x.c.Clock(),
-		Waiting: x.c.Sender(x.p.set.UploadIdleTimeout, grace), Gone: x.c.Gone(), Sent: func(n int64) { u.x.p.metrics.Delivered(telemetry.Upload, n) }}
+		Waiting: x.c.Sender(x.p.set.UploadIdleTimeout, grace), Gone: x.c.Gone(), Sent: func(n int64) {
+			u.w.Touch()
+			u.x.p.metrics.Delivered(telemetry.Upload, n)
+		}}
 	u.stream.ChunkedIn, u.stream.ChunkedOut = req.Chunked, req.Chunked
 	u.stream.ReadLimit = relay.BodyBytes
 	length := req.ContentLength

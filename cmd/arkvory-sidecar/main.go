@@ -130,15 +130,17 @@ func serve(cfg config.Config, log zerolog.Logger) error {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(collectAt)
 	}
-	if cfg.Upstream == nil {
+	if len(cfg.Upstream) == 0 {
 		origin, err := demo.Start()
 		if err != nil {
 			return fmt.Errorf("cannot start the demo origin: %w", err)
 		}
 		defer origin.Close()
-		if cfg.Upstream, err = url.Parse(origin.URL()); err != nil {
+		u, err := url.Parse(origin.URL())
+		if err != nil {
 			return fmt.Errorf("cannot use the demo origin: %w", err)
 		}
+		cfg.Upstream = config.Origins{u}
 		log.Info().Str("origin", origin.URL()).Msg("ARKVORY_UPSTREAM is unset: serving the built-in demo origin; try /hello.txt, /release.tar, /image.bin")
 	}
 	set, reload, err := settings(cfg, log)
@@ -181,7 +183,25 @@ func serve(cfg config.Config, log zerolog.Logger) error {
 	go func() { failed <- desk.Serve(adminLn) }()
 	stopReload := reload()
 	defer stopReload()
-	log.Info().Str("listen", ln.Addr().String()).Str("admin", adminLn.Addr().String()).Str("upstream", cfg.Upstream.Scheme+"://"+cfg.Upstream.Host).
+	reinit := make(chan os.Signal, 1)
+	signal.Notify(reinit, syscall.SIGHUP)
+	hup := make(chan struct{})
+	defer close(hup)
+	defer signal.Stop(reinit)
+	go func() {
+		for {
+			select {
+			case <-reinit:
+			case <-hup:
+				return
+			}
+			if err := p.Reinit(); err != nil {
+				log.Warn().Err(err).Msg("SIGHUP: what was read before stays")
+			}
+			log.Info().Msg("SIGHUP: new connections to the upstream")
+		}
+	}()
+	log.Info().Str("listen", ln.Addr().String()).Str("admin", adminLn.Addr().String()).Stringer("upstream", cfg.Upstream).
 		Str("version", version).Msg("serving")
 	select {
 	case err := <-failed:

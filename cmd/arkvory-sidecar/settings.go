@@ -27,7 +27,8 @@ func settings(cfg config.Config, log zerolog.Logger) (proxy.Settings, func() fun
 	w := cfg.DownloadWeights
 	limit := func(n int64) bucket.Limit { return bucket.Limit{BytesPerSecond: n} }
 	set := proxy.Settings{
-		Upstream: cfg.Upstream, UpstreamHost: cfg.UpstreamHost, UpstreamCAFile: cfg.UpstreamCAFile, FollowRedirects: cfg.UpstreamFollowRedirects,
+		Upstreams: cfg.Upstream, Fallback: cfg.UpstreamFallback, Resolver: cfg.UpstreamResolver, Pool: poolSettings(cfg), ProbePath: cfg.UpstreamProbePath,
+		UpstreamStall: cfg.UpstreamStall, UpstreamHost: cfg.UpstreamHost, UpstreamCAFile: cfg.UpstreamCAFile, FollowRedirects: cfg.UpstreamFollowRedirects,
 		DialTimeout: cfg.UpstreamDialTimeout, ResponseTimeout: cfg.UpstreamResponseTimeout, UpstreamIdle: cfg.UpstreamIdleTimeout,
 		UpstreamMaxIdle: cfg.UpstreamMaxIdle, UpstreamMaxOpen: cfg.UpstreamMaxConnections, Via: cfg.Via,
 		MaxRequests: cfg.MaxRequests, MaxConnections: cfg.MaxConnections, MaxHeaderBytes: cfg.MaxHeaderBytes, HeaderTimeout: cfg.HeaderTimeout,

@@ -58,6 +58,8 @@ type Conn struct {
 	starved    atomic.Bool  // the sender was silent too long
 	uploadEnd  atomic.Int64 // coarse time when an upload that was answered early must be over, 0 = none runs
 	sentAt     atomic.Int64 // coarse time when the answer began
+	patience   atomic.Int64 // how long a body may stand still at the upstream before it is interrupted, 0 = as long as any stall
+	dry        atomic.Bool  // the upstream was interrupted for that
 	served     atomic.Bool  // the connection has served a request
 	unsent     int          // bytes in the client's send queue at the last look; the watcher's own
 	onClient   atomic.Bool  // a stall was the client's: it did not take what was sent
@@ -156,6 +158,16 @@ func (c *Conn) Answered() { c.uploadEnd.Store(c.limit.Swap(0)) }
 
 // UploadOver ends what Answered began. Safe from any goroutine.
 func (c *Conn) UploadOver() { c.uploadEnd.Store(0) }
+
+// Resumable sets how long the body of the answer may stand still because of the upstream: then the bound connection alone is interrupted and Dry is true, since
+// the rest can be had elsewhere. 0 takes it back.
+func (c *Conn) Resumable(d time.Duration) {
+	c.dry.Store(false)
+	c.patience.Store(int64(d))
+}
+
+// Dry reports whether the upstream was interrupted because no byte of the body came, and forgets it.
+func (c *Conn) Dry() bool { return c.dry.Swap(false) }
 
 // Expired reports whether the limit of Await passed.
 func (c *Conn) Expired() bool { return c.expired.Load() }
@@ -281,6 +293,16 @@ func (c *Conn) checkBusy(now int64) bool {
 			c.still = now
 		}
 		c.unsent = unsent
+		if limit := c.patience.Load(); limit > 0 && unsent == 0 && c.limit.Load() == 0 && now-max(c.still, c.sentAt.Load()) > limit {
+			c.still = now
+			c.dry.Store(true)
+			c.mu.Lock()
+			if c.upstream != nil {
+				c.upstream.Interrupt()
+			}
+			c.mu.Unlock()
+			return false
+		}
 		if c.limit.Load() == 0 && now-max(c.still, c.sentAt.Load()) > int64(c.srv.set.StallTimeout) {
 			c.onClient.Store(unsent > 0)
 			c.depart(GoneStalled)

@@ -43,6 +43,18 @@ const (
 	nameReused            = "arkvory_upstream_reused_total"
 	nameRetries           = "arkvory_upstream_retries_total"
 	nameResumes           = "arkvory_upstream_resumes_total"
+	nameBreaks            = "arkvory_upstream_breaks_total"
+	nameWriters           = "arkvory_upstream_writers"
+	nameCoverage          = "arkvory_upstream_coverage"
+	nameFallback          = "arkvory_upstream_fallback"
+	nameFallbacks         = "arkvory_upstream_fallback_switches_total"
+	nameGeneration        = "arkvory_upstream_generation"
+	nameGenerations       = "arkvory_upstream_generations_total"
+	nameEndpoints         = "arkvory_upstream_endpoints"
+	nameFloor             = "arkvory_upstream_floor"
+	nameWanted            = "arkvory_upstream_waiting_exchanges"
+	nameProbes            = "arkvory_upstream_probes_total"
+	nameResolves          = "arkvory_upstream_resolutions_total"
 	nameDiscarded         = "arkvory_upstream_discarded_total"
 	nameUpstreamErrors    = "arkvory_upstream_errors_total"
 	nameDescribe          = "arkvory_object_describe_total"
@@ -99,6 +111,18 @@ var catalog = []family{
 	{nameDials, counter, "Upstream connections attempted.", by("result", dialNames)},
 	{nameReused, counter, "Exchanges that began on a kept-alive upstream connection.", nil},
 	{nameRetries, counter, "Exchanges repeated on a fresh connection because the kept-alive one was stale.", nil},
+	{nameWriters, gauge, "Connections of the upstream pool by the state of their life: being dialled, connected and not for choice (warm), for choice (active), finishing their last exchange (draining).", by("state", writerNames)},
+	{nameFloor, gauge, "Ready connections that the pool aims at, over all endpoints.", nil},
+	{nameWanted, gauge, "Exchanges that wait for an upstream connection.", nil},
+	{nameCoverage, gauge, "1 while an endpoint of the upstream is alive; without it no download starts and waiting ones keep their places.", nil},
+	{nameEndpoints, gauge, "Addresses of the upstream in use, by health.", by("state", healthNames)},
+	{nameGeneration, gauge, "Highest number of an active generation of addresses.", nil},
+	{nameGenerations, counter, "Generations of addresses: begun, activated, retired with their last connection, or abandoned before they were active.", by("event", lifeNames)},
+	{nameFallback, gauge, "1 while the fallback serves.", nil},
+	{nameFallbacks, counter, "Switches to the fallback (in) and back (out).", by("direction", turnNames)},
+	{nameProbes, counter, "Requests of the proxy's own to endpoints that were silent or failing, by result.", by("result", probeNames)},
+	{nameResolves, counter, "Resolutions of upstream names, by result.", by("result", probeNames)},
+	{nameBreaks, counter, "Bodies that ended in the middle at the upstream while their client was there: the connection broke, or no byte came for ARKVORY_UPSTREAM_STALL_SECONDS.", by("cause", breakNames)},
 	{nameResumes, counter, "Bodies that broke at the store and were asked for from the missing byte on: opened again (ok), cut since the object changed (changed), or given up.", by("outcome", resumeNames)},
 	{nameDiscarded, counter, "Upstream connections not used again, by reason.", by("reason", discardNames)},
 	{nameUpstreamErrors, counter, "Faults on the upstream's side, by reason.", by("reason", namesOf(ofUpstream))},

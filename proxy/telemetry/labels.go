@@ -59,7 +59,25 @@ const (
 	DiscardBroken
 	// DiscardIdle: it was idle too long or above the number to keep.
 	DiscardIdle
+	// DiscardCancelled: its exchange was given up on the client's side, or by the proxy itself.
+	DiscardCancelled
+	// DiscardTimeout: no response head, or no byte of a body, came in time.
+	DiscardTimeout
+	// DiscardSpent: the upstream said that it serves no further exchange.
+	DiscardSpent
 	discardCount
+)
+
+// Break is how a body ended in the middle at the upstream while its client was there.
+type Break uint8
+
+// The breaks.
+const (
+	// BreakBroken: the connection ended or the message was malformed.
+	BreakBroken Break = iota
+	// BreakStalled: no byte came in time.
+	BreakStalled
+	breakCount
 )
 
 // Resume is what became of a body that broke at the upstream and was to be resumed (U9).
@@ -119,11 +137,17 @@ var (
 	directionNames    = []string{"upload", "download"}
 	relayPathNames    = []string{"splice", "copy", "chunked", "tls", "buffered"}
 	describeNames     = []string{"get", "head", "range", "unread"}
-	discardNames      = []string{"closed", "unsolicited", "broken", "idle"}
+	discardNames      = []string{"closed", "unsolicited", "broken", "idle", "cancelled", "timed_out", "spent"}
 	sessionEventNames = []string{"queued", "rejoined", "started", "completed", "idle", "no_show", "refused", "cancelled", "yielded"}
 	classNames        = []string{"interactive", "release", "bulk", "background"}
 	dialNames         = []string{"ok", "error"}
 	connectionNames   = []string{"idle", "busy"}
+	breakNames        = []string{"broken", "stalled"}
+	writerNames       = []string{"dialing", "warm", "active", "draining"}
+	healthNames       = []string{"healthy", "degraded", "quarantined"}
+	lifeNames         = []string{"begun", "activated", "retired", "abandoned"}
+	turnNames         = []string{"in", "out"}
+	probeNames        = []string{"ok", "error"}
 	sideNames         = []string{"early", "late"}
 	fileNames         = []string{"principals", "clients"}
 	resumeNames       = []string{"ok", "changed", "given_up"}

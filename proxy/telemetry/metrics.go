@@ -41,6 +41,7 @@ type Metrics struct {
 	described      [describeCount]*metrics.Counter
 	events         [sessionEventCount]*metrics.Counter
 	resumes        [resumeCount]*metrics.Counter
+	breaks         [breakCount]*metrics.Counter
 	tickets        [ticket.Outcomes]*metrics.Counter
 	early, late    *metrics.PrometheusHistogram
 
@@ -84,6 +85,7 @@ func (m *Metrics) registerCounters() {
 	copy(m.described[:], m.counters(nameDescribe))
 	copy(m.events[:], m.counters(nameEvents))
 	copy(m.resumes[:], m.counters(nameResumes))
+	copy(m.breaks[:], m.counters(nameBreaks))
 	copy(m.tickets[:], m.counters(nameTickets))
 	m.WaitingPages = one(namePages)
 	dials := m.counters(nameDials)
@@ -100,6 +102,7 @@ func (m *Metrics) registerGauges() {
 	one(nameRequestsInFlight, func() float64 { return float64(m.page.requests) })
 	one(nameOpen, func() float64 { return float64(m.page.connections) })
 	one(nameHeld, func() float64 { return float64(m.page.held) })
+	m.registerPool()
 	one(nameDrips, func() float64 { return float64(m.page.drips.Running) })
 	one(nameDripStarted, func() float64 { return float64(m.page.drips.Started) })
 	one(nameDripCut, func() float64 { return float64(m.page.drips.Cut) })
@@ -232,6 +235,13 @@ func (m *Metrics) Described(d Describe) {
 func (m *Metrics) Resumed(r Resume) {
 	if r < resumeCount {
 		m.resumes[r].Inc()
+	}
+}
+
+// Broke counts a body that ended in the middle at the upstream.
+func (m *Metrics) Broke(b Break) {
+	if b < breakCount {
+		m.breaks[b].Inc()
 	}
 }
 

@@ -21,6 +21,23 @@ type Snapshots struct {
 	FilesFaulty func() (principals, clients bool)
 	// UpstreamConnections counts kept-alive and exchanging upstream connections.
 	UpstreamConnections func() (idle, busy int)
+	// Upstream describes the upstream pool.
+	Upstream func() Upstream
+}
+
+// Upstream is the state of the upstream pool at one moment. Arrays are in the order of their label; Generations, Fallbacks, Probes and Resolves are totals.
+type Upstream struct {
+	Writers     [4]int // dialing, warm, active, draining
+	Floor       int
+	Waiting     int // exchanges
+	Covered     bool
+	Endpoints   [3]int // healthy, degraded, quarantined
+	Generation  uint64
+	Generations [4]int64 // begun, activated, retired, abandoned
+	Fallback    bool
+	Fallbacks   [2]int64 // in, out
+	Probes      [2]int64 // ok, error
+	Resolves    [2]int64
 }
 
 // Sessions is the state of the download queue at one moment.
@@ -71,6 +88,7 @@ type page struct {
 	admission                   [directionCount]Admission
 	bandwidth                   [directionCount]Bandwidth
 	idle, busy                  int
+	upstream                    Upstream
 	faulty                      [2]bool // in the order of fileNames
 }
 
@@ -95,6 +113,9 @@ func (s *Snapshots) take() page {
 	}
 	if s.UpstreamConnections != nil {
 		p.idle, p.busy = s.UpstreamConnections()
+	}
+	if s.Upstream != nil {
+		p.upstream = s.Upstream()
 	}
 	if s.FilesFaulty != nil {
 		p.faulty[0], p.faulty[1] = s.FilesFaulty()

@@ -2,405 +2,269 @@ package upstream
 
 import (
 	"context"
-	"crypto/tls"
-	"crypto/x509"
-	"errors"
-	"fmt"
+	"math/rand/v2"
 	"net"
-	"net/netip"
 	"net/url"
-	"os"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"time"
 
-	"golang.org/x/sys/unix"
-
-	"github.com/arkvory/sidecar/proxy/relay"
 	"github.com/arkvory/sidecar/proxy/telemetry"
-	"github.com/arkvory/sidecar/proxy/wire"
+	"github.com/arkvory/sidecar/proxy/upstream/control"
 )
-
-// ErrExhausted says that MaxConnections are open.
-var ErrExhausted = errors.New("cannot open upstream connection: ARKVORY_UPSTREAM_MAX_CONNECTIONS are open")
 
 // Settings of a Pool.
 type Settings struct {
-	Origin         *url.URL // scheme http or https, host with or without port
-	CAFile         string   // PEM bundle for https, empty: the system's
-	DialTimeout    time.Duration
-	IdleTimeout    time.Duration
-	MaxIdle        int
-	MaxConnections int
-	// Foreign: a host that a redirect named; it may be neither link-local nor, without Loopback, loopback.
-	Foreign, Loopback bool
+	Origins      []*url.URL // scheme http or https, host with or without port; equal: an exchange may run on any
+	Fallback     *url.URL   // nil: none
+	CAFile       string     // PEM bundle for https, empty: the system's
+	Resolver     string     // ip:port of a name server, empty: the system's
+	DialTimeout  time.Duration
+	IdleTimeout  time.Duration
+	MaxIdle      int // unused connections of an endpoint; 0: none serves twice
+	Control      control.Settings
+	Host         string                                              // of probes, empty: each origin's own
+	ProbePath    string                                              // target of probes, empty: /
+	OnGeneration func(group string, generation uint64, retired bool) // told by the loop, nil drops it
+	OnPanic      func(value any, stack []byte)                       // of one of its goroutines
 }
 
-// Pool holds the connections to one origin. Safe for concurrent use.
+// Pool is all connections to the configured origins: the shell around package control (U1). Safe for concurrent use.
+//
+// Get, put and lose are the data plane; they take the lock of one endpoint, and that of the pool only when an exchange has to wait. One goroutine, the loop, owns the
+// control plane and the registry of writers.
 type Pool struct {
-	set      Settings
-	addr     string // host:port
-	host     string // as it stands in Host
-	tls      *tls.Config
-	metrics  *telemetry.Metrics
-	open     atomic.Int64
-	dials    atomic.Int64
-	cause    atomic.Pointer[string] // why the last dial failed, nil when it did not
-	probing  atomic.Bool
-	probed   int64 // the tick's own
-	stop     chan struct{}
-	stopOnce sync.Once
-	wg       sync.WaitGroup
+	set     Settings
+	origins []*origin // by control.GroupID
+	metrics *telemetry.Metrics
 
-	mu     sync.Mutex
-	idle   []*Writer // a stack
-	closed bool
-	poll   []unix.PollFd
+	view   atomic.Pointer[view]
+	all    atomic.Pointer[[]*endpoint]
+	status atomic.Pointer[control.Snapshot]
+	coarse atomic.Int64 // time of the last tick
+
+	// Exchanges that wait, the first first.
+	mu      sync.Mutex
+	waiters waiterList
+	closed  bool
+	waiting atomic.Int32 // those that take any writer
+	picky   atomic.Int32 // those that take one only that has served nothing yet
+
+	// To the loop.
+	inMu  sync.Mutex
+	inbox []report
+	wake  chan struct{}
+
+	ctx    context.Context // of dials, probes, resolutions
+	cancel context.CancelFunc
+	wg     sync.WaitGroup
+	ended  chan struct{} // the loop has ended
+
+	loop loop
 }
 
-// New returns a pool without connections. It fails when the CA file cannot be read.
+// view is the control plane's with the endpoints beside its choices.
+type view struct {
+	*control.View
+	endpoints []*endpoint
+}
+
+// New starts a pool: it resolves and connects on its own. It fails when the CA file cannot be read or the control plane refuses the settings.
 func New(set Settings, m *telemetry.Metrics) (*Pool, error) {
-	p := &Pool{set: set, metrics: m, host: set.Origin.Host, addr: set.Origin.Host, stop: make(chan struct{})}
-	if set.Origin.Port() == "" {
-		port := "80"
-		if set.Origin.Scheme == "https" {
-			port = "443"
+	p := &Pool{set: set, metrics: m, wake: make(chan struct{}, 1), ended: make(chan struct{})}
+	var groups []control.Group
+	for i, u := range append(append([]*url.URL(nil), set.Origins...), set.Fallback) {
+		if u == nil {
+			continue
 		}
-		p.addr = net.JoinHostPort(set.Origin.Hostname(), port)
-	}
-	if set.Origin.Scheme == "https" {
-		p.tls = &tls.Config{ServerName: set.Origin.Hostname(), MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}}
-		if set.CAFile != "" {
-			pem, err := os.ReadFile(set.CAFile)
-			if err != nil {
-				return nil, fmt.Errorf("cannot read ARKVORY_UPSTREAM_CA_FILE: %w", err)
-			}
-			p.tls.RootCAs = x509.NewCertPool()
-			if !p.tls.RootCAs.AppendCertsFromPEM(pem) {
-				return nil, fmt.Errorf("cannot read ARKVORY_UPSTREAM_CA_FILE %s: no PEM certificate in it", set.CAFile)
-			}
+		o, err := newOrigin(u, set.CAFile)
+		if err != nil {
+			return nil, err
 		}
+		p.origins = append(p.origins, o)
+		groups = append(groups, control.Group{Name: o.addr, Fallback: i == len(set.Origins)})
 	}
+	c, err := control.New(groups, set.Control, rand.Float64)
+	if err != nil {
+		return nil, err
+	}
+	p.ctx, p.cancel = context.WithCancel(context.Background())
+	p.loop = loop{p: p, c: c, registry: map[control.WriterID]*Writer{}, endpoints: map[control.EndpointID]*endpoint{},
+		resolver: newResolver(set.Resolver)}
+	p.loop.publish()
+	go p.loop.run()
 	return p, nil
 }
 
-// Host returns the origin's authority as it belongs in Host.
-func (p *Pool) Host() string { return p.host }
+// Host returns the authority of the first origin as it belongs in Host, for requests that name none.
+func (p *Pool) Host() string { return p.origins[0].host }
 
-// Secure reports whether the origin is spoken to over TLS.
-func (p *Pool) Secure() bool { return p.tls != nil }
-
-// Snapshot is the state of a pool. Reachable is false until the origin was reached once, and when the last dial failed.
-type Snapshot struct {
-	Idle, Busy int
-	Dials      int64
-	Reachable  bool
-	Cause      string // text of the last dial's failure, "" when reachable
-}
-
-// Snapshot returns the pool's state.
-func (p *Pool) Snapshot() Snapshot {
-	p.mu.Lock()
-	idle := len(p.idle)
-	p.mu.Unlock()
-	return Snapshot{Idle: idle, Busy: max(0, int(p.open.Load())-idle), Dials: p.dials.Load(), Reachable: p.dials.Load() > 0 && p.cause.Load() == nil, Cause: p.causeText()}
-}
-
-func (p *Pool) causeText() string {
-	if c := p.cause.Load(); c != nil {
-		return *c
+// Owns reports whether an authority is that of one of the origins; equal compares.
+func (p *Pool) Owns(same func(host string) bool) bool {
+	for _, o := range p.origins {
+		if same(o.host) {
+			return true
+		}
 	}
-	return ""
+	return false
 }
 
-// Writer is one connection to the origin, bound to the exchange of whoever got it.
-type Writer struct {
-	*relay.Conn
-	// Resp is the response head read by ReadHead.
-	Resp wire.Head
-	// Reused tells that the connection has served an exchange before.
-	Reused bool
-	pool   *Pool
-	freed  int64 // coarse time when it became idle
-	over   atomic.Bool
+// Covered reports whether sessions may start, and why not (U7). One load.
+func (p *Pool) Covered() (bool, control.Cause) {
+	v := p.view.Load()
+	return v.Covered, v.Why
 }
 
-// Get returns a writer that nobody else uses: the most recently freed one, or with fresh, or when there is none, a new connection. It blocks while dialling, at most
-// DialTimeout or until the channel that gone returns is closed; gone is called only then.
+// Choices is the number of endpoints that an exchange may run on now.
+func (p *Pool) Choices() int { return len(p.view.Load().Choices) }
+
+// Get implements Source. An exchange that finds no unused writer waits for one that is released or dialled for it. It is given up when a dial or resolution that began after it came
+// fails and no endpoint is left to choose, when nothing came within the dial timeout, or when the client leaves.
 func (p *Pool) Get(fresh bool, gone func() <-chan struct{}) (*Writer, error) {
 	if !fresh {
-		p.mu.Lock()
-		if n := len(p.idle); n > 0 {
-			w := p.idle[n-1]
-			p.idle[n-1] = nil
-			p.idle = p.idle[:n-1]
-			p.mu.Unlock()
-			w.over.Store(false)
-			p.metrics.UpstreamReused.Inc()
+		if w := p.take(); w != nil {
+			if w.Reused {
+				p.metrics.UpstreamReused.Inc()
+			}
+			w.began = monotonic()
 			return w, nil
 		}
-		p.mu.Unlock()
 	}
-	return p.dial(gone())
+	return p.await(fresh, gone)
 }
 
-// goneContext is a context that ends when the client leaves.
-type goneContext struct {
-	context.Context
-	gone <-chan struct{}
-}
+// takeTries bounds how often a writer that was chosen may be somebody else's already.
+const takeTries = 4
 
-func (g goneContext) Done() <-chan struct{} { return g.gone }
-func (g goneContext) Err() error {
-	select {
-	case <-g.gone:
-		return context.Canceled
-	default:
-		return nil
-	}
-}
-
-func (p *Pool) dial(gone <-chan struct{}) (*Writer, error) {
-	if p.open.Add(1) > int64(p.set.MaxConnections) {
-		p.open.Add(-1)
-		return nil, ErrExhausted
-	}
-	w, err := p.connect(gone)
-	p.dials.Add(1)
-	if err != nil {
-		p.open.Add(-1)
-		if !errors.Is(err, context.Canceled) {
-			cause := err.Error()
-			p.cause.Store(&cause)
+// take chooses an unused writer: the less loaded of two endpoints drawn by weight. O(1), no lock but that endpoint's.
+func (p *Pool) take() *Writer {
+	v := p.view.Load()
+	for range takeTries {
+		i := control.Pick(v.View, rand.Uint64(), func(i int) int { return v.endpoints[i].load() })
+		if i < 0 {
+			return nil
 		}
-		p.metrics.Dialled(err)
-		return nil, err
-	}
-	p.cause.Store(nil)
-	p.metrics.Dialled(nil)
-	return w, nil
-}
-
-// probeEvery is how often an origin that was not reached, or not yet tried, is dialled without traffic: readiness comes back by itself.
-const probeEvery = int64(2 * time.Second)
-
-// probe dials once on a goroutine of its own when the origin's state is bad or unknown. One at a time.
-func (p *Pool) probe(now int64) {
-	if p.cause.Load() == nil && p.dials.Load() > 0 || p.probed > 0 && now-p.probed < probeEvery || p.probing.Swap(true) {
-		return
-	}
-	p.probed = max(now, 1)
-	p.wg.Add(1)
-	go func() {
-		defer p.wg.Done()
-		defer p.probing.Store(false)
-		if w, err := p.dial(p.stop); err == nil {
-			w.Resp.Minor = 1
-			w.release(now, false)
+		if w := v.endpoints[i].pop(false); w != nil {
+			return w
 		}
-	}()
-}
-
-func (p *Pool) connect(gone <-chan struct{}) (*Writer, error) {
-	d := net.Dialer{Timeout: p.set.DialTimeout}
-	if p.set.Foreign {
-		d.Control = p.mayReach
-	}
-	ctx := goneContext{context.Background(), gone}
-	nc, err := d.DialContext(ctx, "tcp", p.addr)
-	if err != nil {
-		return nil, err
-	}
-	if p.tls != nil {
-		t := tls.Client(nc, p.tls)
-		_ = nc.SetDeadline(time.Now().Add(p.set.DialTimeout))
-		if err := t.HandshakeContext(ctx); err != nil {
-			_ = nc.Close()
-			return nil, err
-		}
-		_ = nc.SetDeadline(time.Time{})
-		nc = t
-	}
-	rc, err := relay.NewConn(nc, true)
-	if err != nil {
-		_ = nc.Close()
-		return nil, err
-	}
-	return &Writer{Conn: rc, pool: p}, nil
-}
-
-// mayReach refuses the addresses to which a redirect of the origin must not lead: the machine's own metadata service, and loopback where the origin is not there
-// itself.
-func (p *Pool) mayReach(_, address string, _ syscall.RawConn) error {
-	a, err := netip.ParseAddrPort(address)
-	if err != nil {
-		return err
-	}
-	ip := a.Addr().Unmap()
-	if ip.IsLinkLocalUnicast() || ip.IsMulticast() || ip.IsUnspecified() || ip.IsLoopback() && !p.set.Loopback {
-		return errForbidden
 	}
 	return nil
 }
 
-var errForbidden = errors.New("a redirect may not lead to this address")
-
-// ReadHead reads and parses the next response head of the exchange into Resp, and counts it as read; what follows it is in Buffered. Errors: the socket's,
-// io.EOF before the first byte, *wire.Error for a head that breaks the rules or is longer than 64 KiB.
-func (w *Writer) ReadHead() error {
-	searched := 0
-	for {
-		if b := w.Buffered(); len(b) > 0 {
-			n, err := w.Resp.ParseResponse(b, searched)
-			if err == nil {
-				w.Pin(n)
-				return nil
-			}
-			if err != wire.ErrNeedMore {
-				return err
-			}
-			searched = len(b)
-		}
-		if err := w.Fill(relay.BodyBytes); err != nil {
-			if errors.Is(err, relay.ErrBufferFull) {
-				return &wire.Error{Status: 502, Rule: "a response head is at most 64 KiB long"}
-			}
-			return err
-		}
+// put implements home.
+func (p *Pool) put(w *Writer, _ int64) {
+	e := w.ep
+	w.lastUse.Store(p.coarse.Load())
+	e.mu.Lock()
+	w.bound = false
+	switch {
+	case w.dead || w.choice && len(e.free) >= p.set.MaxIdle && p.waiting.Load() == 0:
+		w.dead = true
+		e.mu.Unlock()
+		w.unload()
+		p.end(w, control.Aged, telemetry.DiscardIdle)
+		return
+	case !w.choice:
+		e.mu.Unlock()
+		w.unload()
+		p.tell(report{kind: reportFree, writer: w})
+		return
+	}
+	e.pushLocked(w)
+	w.unload()
+	e.mu.Unlock()
+	if p.waiting.Load() > 0 {
+		p.match()
 	}
 }
 
-// Release gives a writer back after an exchange whose response was read to its end. It is closed instead when the origin said so, or when anything unread is left. Now is the coarse time.
-func (w *Writer) Release(now int64) { w.release(now, true) }
-
-func (w *Writer) release(now int64, served bool) {
-	if w.over.Swap(true) {
-		return
-	}
-	w.Unpin()
-	p := w.pool
-	if !w.Widen() || w.Interrupted() || w.unasked() || w.Resp.Close || w.Resp.LengthAndChunked || w.Resp.Minor == 0 && !w.Resp.KeepAlive {
-		if len(w.Buffered()) > 0 {
-			p.metrics.Discarded(telemetry.DiscardUnsolicited)
-		}
-		w.close()
-		return
-	}
-	w.Reused = served
-	w.freed = now
-	w.Resp.Reset()
-	p.mu.Lock()
-	if p.closed || len(p.idle) >= p.set.MaxIdle {
-		p.mu.Unlock()
-		w.close()
-		return
-	}
-	p.idle = append(p.idle, w)
-	p.mu.Unlock()
+// lose implements home.
+func (p *Pool) lose(w *Writer, loss control.Loss, d telemetry.Discard) {
+	e := w.ep
+	e.mu.Lock()
+	w.bound, w.dead = false, true
+	e.mu.Unlock()
+	w.unload()
+	p.end(w, loss, d)
 }
 
-// unasked reports whether bytes behind the response were read already. Those inside the TLS layer are in no socket, where the peek before sending would
-// see them: a read whose deadline has passed returns them, and neither waits nor touches the socket.
-func (w *Writer) unasked() bool {
-	if len(w.Buffered()) > 0 || w.Bare() {
-		return len(w.Buffered()) > 0
-	}
-	var b [1]byte
-	_ = w.Net().SetReadDeadline(time.Unix(1, 0))
-	n, err := w.Net().Read(b[:])
-	_ = w.Net().SetReadDeadline(time.Time{})
-	return n > 0 || !errors.Is(err, os.ErrDeadlineExceeded)
-}
-
-// Discard closes a writer whose exchange did not end cleanly.
-func (w *Writer) Discard(why telemetry.Discard) {
-	if w.over.Swap(true) {
-		return
-	}
-	w.pool.metrics.Discarded(why)
-	w.close()
-}
-
-func (w *Writer) close() {
-	w.pool.open.Add(-1)
+// end closes a dead, unbound writer and tells the loop.
+func (p *Pool) end(w *Writer, loss control.Loss, d telemetry.Discard) {
+	p.metrics.Discarded(d)
 	_ = w.Conn.Close()
+	p.tell(report{kind: reportLost, writer: w, loss: loss})
 }
 
-// Sweep closes idle writers that aged out, that the origin closed or that carry unasked bytes. It is called on the tick with the coarse time.
-func (p *Pool) Sweep(now int64) {
-	if !p.set.Foreign {
-		p.probe(now)
-	}
-	var dead []*Writer
-	p.mu.Lock()
-	p.poll = p.poll[:0]
-	for _, w := range p.idle {
-		p.poll = append(p.poll, unix.PollFd{Fd: int32(w.FD()), Events: unix.POLLIN | unix.POLLRDHUP})
-	}
-	if len(p.poll) > 0 {
-		if _, err := unix.Poll(p.poll, 0); err != nil {
-			for i := range p.poll {
-				p.poll[i].Revents = 0
-			}
+// Reinit builds new generations of all origins, with their names resolved and their certificates read again (SIGHUP). An error says which file cannot be read; the generations are
+// built all the same, with what was read before.
+func (p *Pool) Reinit() error {
+	var first error
+	fresh := false
+	for _, o := range p.origins {
+		if o.tls.Load() == nil {
+			continue
+		}
+		fresh = true
+		if err := o.loadTLS(); err != nil && first == nil {
+			first = err
 		}
 	}
-	kept := p.idle[:0]
-	for i, w := range p.idle {
-		switch {
-		case p.poll[i].Revents != 0:
-			p.metrics.Discarded(telemetry.DiscardClosed)
-			dead = append(dead, w)
-		case now-w.freed > int64(p.set.IdleTimeout):
-			p.metrics.Discarded(telemetry.DiscardIdle)
-			dead = append(dead, w)
-		default:
-			kept = append(kept, w)
-		}
-	}
-	clear(p.idle[len(kept):])
-	p.idle = kept
-	p.mu.Unlock()
-	for _, w := range dead {
-		w.close()
-	}
+	p.tell(report{kind: reportEvent, event: control.Reinit{Group: control.AnyGroup, Reason: control.ReasonSignal, Fresh: fresh}})
+	return first
 }
 
-// Close closes the idle writers and every one that is released later.
+// Configure replaces the settings of the control plane. They must be valid.
+func (p *Pool) Configure(set control.Settings) {
+	p.tell(report{kind: reportEvent, event: control.Configure{Settings: set}})
+}
+
+// Drain begins the process's stop: no refill, probe or resolution any more; dials for exchanges of running downloads go on.
+func (p *Pool) Drain() { p.tell(report{kind: reportEvent, event: control.Drain{}}) }
+
+// Close ends the pool: every connection is closed, running exchanges are interrupted. It returns when all its goroutines have ended.
 func (p *Pool) Close() {
 	p.mu.Lock()
+	if p.closed {
+		p.mu.Unlock()
+		<-p.ended
+		return
+	}
 	p.closed = true
-	idle := p.idle
-	p.idle = nil
 	p.mu.Unlock()
-	p.stopOnce.Do(func() { close(p.stop) })
-	p.wg.Wait()
-	for _, w := range idle {
-		w.close()
+	p.failWaiters(func(*waiter) bool { return true }, errClosed)
+	p.tell(report{kind: reportStop})
+	<-p.ended
+}
+
+// tell hands a report to the loop. It never waits for it.
+func (p *Pool) tell(r report) {
+	p.inMu.Lock()
+	p.inbox = append(p.inbox, r)
+	p.inMu.Unlock()
+	p.nudge()
+}
+
+func (p *Pool) nudge() {
+	select {
+	case p.wake <- struct{}{}:
+	default:
 	}
 }
 
-// Reason sorts a failure of the upstream into the closed set of reasons.
-func Reason(err error) telemetry.Reason {
-	var (
-		network   net.Error
-		malformed *wire.Error
-		untrusted *tls.CertificateVerificationError
-		record    tls.RecordHeaderError
-		alert     tls.AlertError
-		op        *net.OpError
-	)
-	switch {
-	case errors.As(err, &malformed):
-		return telemetry.UpstreamMalformed
-	case errors.Is(err, ErrExhausted):
-		return telemetry.UpstreamBusy
-	case errors.As(err, &untrusted), errors.As(err, &record), errors.As(err, &alert):
-		return telemetry.UpstreamUntrusted
-	case errors.As(err, &op) && op.Op == "dial":
-		return telemetry.UpstreamUnreachable
-	case errors.As(err, &network) && network.Timeout():
-		return telemetry.UpstreamTimeout
+// Connections returns how many writers are unused, and how many are in an exchange.
+func (p *Pool) Connections() (idle, busy int) {
+	for _, e := range *p.all.Load() {
+		idle += int(e.unused.Load())
+		busy += int(e.outstanding.Load())
 	}
-	return telemetry.UpstreamBroken
+	return idle, busy
 }
+
+// Waiting returns how many exchanges wait for a writer.
+func (p *Pool) Waiting() int { return int(p.waiting.Load() + p.picky.Load()) }
+
+// Status returns the control plane's state as of at most a tick ago. It must not be changed.
+func (p *Pool) Status() *control.Snapshot { return p.status.Load() }
+
+// opError dresses a failure of name resolution as one of dialling.
+func opError(err error) error { return &net.OpError{Op: "dial", Net: "tcp", Err: err} }

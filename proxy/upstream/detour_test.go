@@ -37,18 +37,18 @@ func eventually(t *testing.T, what string, ok func() bool) {
 }
 
 // origin gives the accepted connections to the test.
-type origin struct {
+type server struct {
 	ln    net.Listener
 	conns chan net.Conn
 }
 
-func newOrigin(t *testing.T) *origin {
+func newServer(t *testing.T) *server {
 	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := &origin{ln, make(chan net.Conn, 64)}
+	o := &server{ln, make(chan net.Conn, 64)}
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		for {
@@ -70,7 +70,7 @@ func newOrigin(t *testing.T) *origin {
 	return o
 }
 
-func (o *origin) next(t *testing.T) net.Conn {
+func (o *server) next(t *testing.T) net.Conn {
 	t.Helper()
 	select {
 	case c := <-o.conns:
@@ -83,17 +83,17 @@ func (o *origin) next(t *testing.T) net.Conn {
 	}
 }
 
-func newPool(t *testing.T, address string, change func(*Settings)) *Pool {
+func newPool(t *testing.T, address string, change func(*DetourSettings)) *Detour {
 	t.Helper()
 	u, err := url.Parse(address)
 	if err != nil {
 		t.Fatal(err)
 	}
-	set := Settings{Origin: u, DialTimeout: 5 * time.Second, IdleTimeout: time.Minute, MaxIdle: 4, MaxConnections: 8}
+	set := DetourSettings{Host: u, Loopback: true, DialTimeout: 5 * time.Second, IdleTimeout: time.Minute, MaxIdle: 4, MaxConnections: 8}
 	if change != nil {
 		change(&set)
 	}
-	p, err := New(set, telemetry.New("test", telemetry.Snapshots{}))
+	p, err := NewDetour(set, telemetry.New("test", telemetry.Snapshots{}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -106,13 +106,21 @@ func newPool(t *testing.T, address string, change func(*Settings)) *Pool {
 	return p
 }
 
-func (o *origin) pool(t *testing.T, change func(*Settings)) *Pool {
+func (o *server) pool(t *testing.T, change func(*DetourSettings)) *Detour {
 	return newPool(t, "http://"+o.ln.Addr().String(), change)
+}
+
+type connections struct{ Idle, Busy int }
+
+// Snapshot is Connections in one value.
+func (p *Detour) Snapshot() (s connections) {
+	s.Idle, s.Busy = p.Connections()
+	return s
 }
 
 func here() <-chan struct{} { return nil }
 
-func get(t *testing.T, p *Pool, fresh bool) *Writer {
+func get(t *testing.T, p *Detour, fresh bool) *Writer {
 	t.Helper()
 	w, err := p.Get(fresh, here)
 	if err != nil {
@@ -144,7 +152,7 @@ const empty = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"
 
 func TestP7_WarmestWriterIsUsedFirstAndOthersAgeOut(t *testing.T) {
 	t.Parallel()
-	o := newOrigin(t)
+	o := newServer(t)
 	p := o.pool(t, nil)
 	far := map[*Writer]net.Conn{}
 	lend := func(fresh bool) *Writer { // gets a writer and carries one exchange out
@@ -165,7 +173,7 @@ func TestP7_WarmestWriterIsUsedFirstAndOthersAgeOut(t *testing.T) {
 	a.Release(1)
 	b.Release(2)
 	b.Release(2) // idempotent
-	if s := p.Snapshot(); s.Idle != 2 || s.Busy != 0 || s.Dials != 2 || !s.Reachable {
+	if s := p.Snapshot(); s.Idle != 2 || s.Busy != 0 {
 		t.Errorf("%+v", s)
 	}
 	w := lend(false)
@@ -204,7 +212,7 @@ func TestP7_OnlyCleanExchangesGoBack(t *testing.T) {
 		{"length and chunked", "HTTP/1.1 200 OK\r\nContent-Length: 0\r\nTransfer-Encoding: chunked\r\n\r\n", false},
 		{"more than asked", empty + "x", false},
 	} {
-		o := newOrigin(t)
+		o := newServer(t)
 		p := o.pool(t, nil)
 		w := get(t, p, false)
 		if err := exchange(t, w, o.next(t), c.answer); err != nil {
@@ -221,7 +229,7 @@ func TestP7_IdleWriterThatHearsSomethingIsSweptOrStale(t *testing.T) {
 	t.Parallel()
 	for _, swept := range []bool{true, false} {
 		for _, hear := range []string{"close", "bytes"} {
-			o := newOrigin(t)
+			o := newServer(t)
 			p := o.pool(t, nil)
 			w := get(t, p, false)
 			far := o.next(t)
@@ -253,8 +261,8 @@ func TestP7_IdleWriterThatHearsSomethingIsSweptOrStale(t *testing.T) {
 
 func TestL3_BoundsOfThePool(t *testing.T) {
 	t.Parallel()
-	o := newOrigin(t)
-	p := o.pool(t, func(s *Settings) { s.MaxIdle, s.MaxConnections = 1, 2 })
+	o := newServer(t)
+	p := o.pool(t, func(s *DetourSettings) { s.MaxIdle, s.MaxConnections = 1, 2 })
 	a, b := get(t, p, false), get(t, p, false)
 	if _, err := p.Get(false, here); !errors.Is(err, ErrExhausted) || Reason(err) != telemetry.UpstreamBusy {
 		t.Errorf("a third one: %v", err)
@@ -282,9 +290,9 @@ func TestL3_BoundsOfThePool(t *testing.T) {
 
 func TestP6_DialEndsWhenTheClientLeaves(t *testing.T) {
 	t.Parallel()
-	o := newOrigin(t)
+	o := newServer(t)
 	// a TLS handshake that the origin never answers is a dial that does not end by itself
-	p := newPool(t, "https://"+o.ln.Addr().String(), func(s *Settings) { s.DialTimeout = time.Hour })
+	p := newPool(t, "https://"+o.ln.Addr().String(), func(s *DetourSettings) { s.DialTimeout = time.Hour })
 	gone := make(chan struct{})
 	result := make(chan error, 1)
 	go func() {
@@ -301,7 +309,7 @@ func TestP6_DialEndsWhenTheClientLeaves(t *testing.T) {
 	case <-time.After(patience):
 		t.Fatal("the dial goes on")
 	}
-	if s := p.Snapshot(); s.Busy != 0 || !s.Reachable {
+	if s := p.Snapshot(); s.Busy != 0 {
 		t.Errorf("a client that left says nothing about the origin: %+v", s)
 	}
 }
@@ -316,11 +324,11 @@ func TestP7_ReasonsOfFailures(t *testing.T) {
 	_ = dead.Close()
 	p := newPool(t, "http://"+address, nil)
 	_, err = p.Get(false, here)
-	if Reason(err) != telemetry.UpstreamUnreachable || p.Snapshot().Reachable {
+	if Reason(err) != telemetry.UpstreamUnreachable {
 		t.Errorf("refused: %v is %v", err, Reason(err))
 	}
-	o := newOrigin(t)
-	slow := newPool(t, "https://"+o.ln.Addr().String(), func(s *Settings) { s.DialTimeout = 50 * time.Millisecond })
+	o := newServer(t)
+	slow := newPool(t, "https://"+o.ln.Addr().String(), func(s *DetourSettings) { s.DialTimeout = 50 * time.Millisecond })
 	if _, err = slow.Get(false, here); Reason(err) != telemetry.UpstreamTimeout {
 		t.Errorf("silent handshake: %v is %v", err, Reason(err))
 	}
@@ -349,19 +357,19 @@ func TestP8_CAFileIsCheckedAtTheStart(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, file := range []string{empty, empty + ".missing"} {
-		if _, err := New(Settings{Origin: u, CAFile: file}, nil); err == nil || !strings.Contains(err.Error(), "ARKVORY_UPSTREAM_CA_FILE") {
+		if _, err := NewDetour(DetourSettings{Host: u, CAFile: file}, nil); err == nil || !strings.Contains(err.Error(), "ARKVORY_UPSTREAM_CA_FILE") {
 			t.Errorf("%v", err)
 		}
 	}
-	p, err := New(Settings{Origin: u}, nil)
-	if err != nil || p.Host() != "store.test" || p.addr != "store.test:443" || !p.Secure() {
-		t.Errorf("%v, %q, %q", err, p.Host(), p.addr)
+	o, err := newOrigin(u, "")
+	if err != nil || o.host != "store.test" || o.addr != "store.test:443" || o.tls.Load() == nil {
+		t.Errorf("%v, %q, %q", err, o.host, o.addr)
 	}
 }
 
 func TestP7_HeadInPiecesAndTooLong(t *testing.T) {
 	t.Parallel()
-	o := newOrigin(t)
+	o := newServer(t)
 	p := o.pool(t, nil)
 	w := get(t, p, false)
 	far := o.next(t)
