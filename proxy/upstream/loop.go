@@ -197,7 +197,7 @@ func (l *loop) dialled(r *report) {
 func (l *loop) step(e control.Event) {
 	commands := l.c.Step(monotonic(), e)
 	for _, o := range commands { // endpoints first: the view may name them
-		if o.Do == control.DoDial {
+		if o.Do == control.DoDial || o.Do == control.DoProbe {
 			l.endpoint(o.Endpoint, o.Group, o)
 		}
 	}
@@ -247,8 +247,8 @@ func (l *loop) publish() {
 	if l.p.all.Load() == nil {
 		l.list()
 	}
-	first := l.p.view.Swap(next) == nil
-	if first {
+	last := l.p.view.Swap(next)
+	if last == nil || last.Covered != v.Covered || last.Fallback != v.Fallback || len(last.Choices) != len(v.Choices) { // the rest of the state is shown on the tick
 		l.show()
 	}
 	l.p.match() // what became choosable may have unused writers already

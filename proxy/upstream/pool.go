@@ -4,6 +4,7 @@ import (
 	"context"
 	"math/rand/v2"
 	"net"
+	"net/netip"
 	"net/url"
 	"sync"
 	"sync/atomic"
@@ -27,6 +28,8 @@ type Settings struct {
 	ProbePath    string                                              // target of probes, empty: /
 	OnGeneration func(group string, generation uint64, retired bool) // told by the loop, nil drops it
 	OnPanic      func(value any, stack []byte)                       // of one of its goroutines
+
+	lookup func(ctx context.Context, family, name string) ([]netip.Addr, error) // tests give their own
 }
 
 // Pool is all connections to the configured origins: the shell around package control (U1). Safe for concurrent use.
@@ -91,6 +94,9 @@ func New(set Settings, m *telemetry.Metrics) (*Pool, error) {
 	p.ctx, p.cancel = context.WithCancel(context.Background())
 	p.loop = loop{p: p, c: c, registry: map[control.WriterID]*Writer{}, endpoints: map[control.EndpointID]*endpoint{},
 		resolver: newResolver(set.Resolver)}
+	if set.lookup != nil {
+		p.loop.resolver.lookup = set.lookup
+	}
 	p.loop.publish()
 	go p.loop.run()
 	return p, nil

@@ -15,10 +15,6 @@ import (
 // probe asks an endpoint whether it lives, on an unused writer or on a connection of its own.
 func (l *loop) probe(o control.Command) {
 	p, e := l.p, l.endpoints[o.Endpoint]
-	if e == nil {
-		p.tell(report{kind: reportEvent, event: control.ProbeDone{Endpoint: o.Endpoint, Err: errPanic}})
-		return
-	}
 	var w *Writer
 	if !o.Anew {
 		w = e.pop(true)

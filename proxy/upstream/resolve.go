@@ -15,17 +15,21 @@ import (
 const resolveLimit = 5 * time.Second
 
 // resolver asks for the addresses of names.
-type resolver struct{ net *net.Resolver }
+type resolver struct {
+	// lookup returns the addresses of a name in the family ip4 or ip6. Errors are those of net.Resolver.
+	lookup func(ctx context.Context, family, name string) ([]netip.Addr, error)
+}
 
 // newResolver asks the name server at an ip:port, or those of the system when it is empty.
 func newResolver(server string) resolver {
 	if server == "" {
-		return resolver{net.DefaultResolver}
+		return resolver{net.DefaultResolver.LookupNetIP}
 	}
-	return resolver{&net.Resolver{PreferGo: true, Dial: func(ctx context.Context, network, _ string) (net.Conn, error) {
+	own := &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, network, _ string) (net.Conn, error) {
 		var d net.Dialer
 		return d.DialContext(ctx, network, server)
-	}}}
+	}}
+	return resolver{own.LookupNetIP}
 }
 
 // resolve looks the name of an origin up in both families and returns the report for the loop.
@@ -57,7 +61,7 @@ func (r resolver) resolve(ctx context.Context, group control.GroupID, o *origin,
 	answers := make(chan found, len(families))
 	for _, family := range families {
 		go func() {
-			ips, err := r.net.LookupNetIP(ctx, family, o.name)
+			ips, err := r.lookup(ctx, family, o.name)
 			answers <- found{ips, err}
 		}()
 	}
