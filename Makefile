@@ -41,7 +41,7 @@ build: ## build the static binaries bin/arkvory-sidecar and bin/arkvoryctl
 test: needs lint ## everything a change must pass: format, vet, all tests under the race detector
 	go test -race -timeout $(TIMEOUT) ./...
 
-# What the tests run as programs: nginx (a real store and a real front), curl, a browser, and gcc for the race detector. Only what is
+# What the tests run as programs: nginx (a real store and a real front), PostgreSQL, curl, a browser, and gcc for the race detector. Only what is
 # missing is installed. Packages of servers start them on Debian; policy-rc.d forbids that, and is taken away again
 # when it was not there before.
 needs:
@@ -49,6 +49,7 @@ needs:
 	command -v nginx >/dev/null || [ -x /usr/sbin/nginx ] || missing+=(nginx)
 	command -v curl  >/dev/null || missing+=(curl)
 	command -v chromium-headless-shell >/dev/null || [ -x /usr/lib/chromium/chromium-headless-shell ] || missing+=(chromium-headless-shell)
+	command -v postgres >/dev/null || compgen -G '/usr/lib/postgresql/*/bin/postgres' >/dev/null || missing+=(postgresql)
 	command -v gcc   >/dev/null || missing+=(gcc libc6-dev)
 	[ -e /etc/ssl/certs/ca-certificates.crt ] || missing+=(ca-certificates)
 	[ "$${#missing[@]}" -gt 0 ] || exit 0

@@ -38,32 +38,40 @@ var rooms = []struct {
 	may  []string
 }{
 	{"queue/admission", nil},
-	{"queue/memory", []string{"queue", "queue/replay"}},
+	{"queue/memory", []string{"queue", "queue/replay", "queue/window"}},
 	{"queue/replay", []string{"queue"}},
 	{"queue/postgres", []string{"queue"}},
 	{"queue/queuetest", []string{"queue"}},
-	{"queue/sim", []string{"queue", "queue/admission"}},
+	{"queue/sim", []string{"queue", "queue/admission", "queue/window"}},
 	{"queue/client", nil},
+	{"queue/window", nil},
 	{"queue", nil},
 	{"bucket", nil},
 	{"ticket", nil},
+	{"config/store/storetest", []string{"config"}},
+	{"config/store/pgtest", nil},
+	{"config/store", []string{"config"}},
 	{"config", nil},
 	{"proxy", []string{"proxy/...", "queue/...", "bucket", "ticket", "config"}},
-	{"cmd", []string{"cmd/...", "proxy/...", "queue/...", "bucket", "ticket", "config"}},
+	{"cmd", []string{"cmd/...", "proxy/...", "queue/...", "bucket", "ticket", "config/..."}},
 	{"deploy", nil},
 }
 
 // testsMay are imports of this module that tests of a room have beyond its row, and why.
 var testsMay = map[string][]string{
 	"queue":  {"queue/..."}, // the conformance suite and its implementations test each other
-	"deploy": {"config"},    // examples are loaded by the real loader
+	"config": {"config/..."},
+	"proxy":  {"config/..."}, // the desk over real stores
+	"deploy": {"config"},     // examples are loaded by the real loader
 }
 
 // modules names for each module from outside the rooms whose shipped code may import it. A module without a row may not
 // be imported at all: add the row with the import, so that the choice is seen.
 var modules = map[string][]string{
 	"github.com/valyala/fasthttp":        {"proxy"},
-	"github.com/jackc/pgx":               {"queue/postgres", "config"},
+	"github.com/jackc/pgx":               {"queue/postgres", "config/store"},
+	"github.com/pressly/goose":           {"config/store"},
+	"github.com/miekg/dns":               {}, // tests only
 	"github.com/rs/zerolog":              {"proxy", "cmd"},
 	"github.com/caarlos0/env":            {"config"},
 	"github.com/goccy/go-yaml":           {"proxy", "config", "cmd/arkvoryctl"},
@@ -78,7 +86,7 @@ var modules = map[string][]string{
 }
 
 // testModules may be imported by every test, the others of modules by tests of their rooms only.
-var testModules = []string{"github.com/chromedp", "pgregory.net/rapid", "go.uber.org/goleak", "github.com/goccy/go-yaml", "golang.org/x/sys"}
+var testModules = []string{"github.com/chromedp", "github.com/miekg/dns", "pgregory.net/rapid", "go.uber.org/goleak", "github.com/goccy/go-yaml", "golang.org/x/sys"}
 
 // frontTests are rooms whose tests stand before and behind the real proxy and may speak with fasthttp.
 var frontTests = []string{"cmd"}
@@ -91,24 +99,32 @@ var clockReads = map[string]string{
 	"cmd/arkvoryctl/download.go":       "composition root: the wall time that a time of day counts from",
 	"cmd/arkvoryctl/watch_terminal.go": "terminal shell: how long a line stands",
 
-	"bucket/clock.go":            "the clock file of the buckets: the governor's default clock and its one timer",
-	"queue/admission/gate.go":    "default of the injected clock",
-	"queue/client/clock.go":      "the clock file of the client: its default clock",
-	"queue/memory/queue.go":      "shell around the core: default of the injected clock, the tick, the term of a hold",
-	"proxy/download.go":          "the rest of a client's patience, a timer only for a request that waits for a place after a hold",
-	"proxy/front/conn.go":        "socket shell: bounds of a lingering close",
-	"proxy/front/server.go":      "socket shell: the watcher's tick, the coarse clock, the pause after a failed accept",
-	"proxy/proxy.go":             "composition: one clock for the gates and the readiness page, pauses after a panic, the bound of a stop",
-	"proxy/relay/conn.go":        "socket shell: bound of a look into a TLS record",
-	"proxy/dripping.go":          "the pause before a client that waits in the middle of its response asks again",
-	"proxy/sources.go":           "uptime in the readiness page, the interval at which files are looked at",
-	"proxy/ticketing.go":         "tickets and Arkvory-Starts-At carry wall times",
-	"proxy/upload.go":            "socket shell: the moment of grace for an upload that is all but done",
-	"proxy/upstream/endpoint.go": "the pool's monotonic clock",
-	"proxy/upstream/loop.go":     "the control loop's timer",
-	"proxy/upstream/origin.go":   "socket shell: deadline of a TLS handshake",
-	"proxy/upstream/probe.go":    "socket shell: time limit of a probe",
-	"proxy/upstream/wait.go":     "time limit of an exchange that waits for a connection",
+	"bucket/clock.go":                "the clock file of the buckets: the governor's default clock and its one timer",
+	"queue/admission/gate.go":        "default of the injected clock",
+	"queue/client/clock.go":          "the clock file of the client: its default clock",
+	"queue/memory/queue.go":          "shell around the core: default of the injected clock, the tick, the term of a hold",
+	"proxy/download.go":              "the rest of a client's patience, a timer only for a request that waits for a place after a hold",
+	"proxy/front/conn.go":            "socket shell: bounds of a lingering close",
+	"proxy/front/server.go":          "socket shell: the watcher's tick, the coarse clock, the pause after a failed accept",
+	"proxy/proxy.go":                 "composition: one clock for the gates and the readiness page, pauses after a panic, the bound of a stop",
+	"proxy/relay/conn.go":            "socket shell: bound of a look into a TLS record",
+	"proxy/dripping.go":              "the pause before a client that waits in the middle of its response asks again",
+	"proxy/sources.go":               "uptime in the readiness page, the interval at which files are looked at",
+	"proxy/ticketing.go":             "tickets and Arkvory-Starts-At carry wall times",
+	"proxy/upload.go":                "socket shell: the moment of grace for an upload that is all but done",
+	"cmd/arkvoryctl/desk_clock.go":   "the clock file of the commands that ask the admin listener: wall time of times of day, the pause between two looks, the wait that a 429 asks for",
+	"cmd/arkvory-sidecar/tickets.go": "how often a missing ticket key is asked for",
+	"config/store/build.go":          "when a refused migration is tried again",
+	"config/store/file.go":           "the time of a change that has none, the wait for the lock, looks at the file",
+	"config/store/listen.go":         "the pause before it connects again",
+	"config/store/postgres.go":       "the bound of Close",
+	"proxy/live/follow.go":           "the interval of looks at the store",
+	"proxy/operator_wiring.go":       "uptime on the operator's page",
+	"proxy/upstream/endpoint.go":     "the pool's monotonic clock",
+	"proxy/upstream/loop.go":         "the control loop's timer",
+	"proxy/upstream/origin.go":       "socket shell: deadline of a TLS handshake",
+	"proxy/upstream/probe.go":        "socket shell: time limit of a probe",
+	"proxy/upstream/wait.go":         "time limit of an exchange that waits for a connection",
 }
 
 // clockNames are the functions of package time that read or wait for the clock of the process.

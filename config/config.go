@@ -78,6 +78,8 @@ type Config struct {
 	UpstreamFallbackPolicy string        `env:"ARKVORY_UPSTREAM_FALLBACK_POLICY" envDefault:"off"`
 	UpstreamFallbackAfter  time.Duration `env:"ARKVORY_UPSTREAM_FALLBACK_AFTER_SECONDS" envDefault:"10"`
 	UpstreamFallbackBack   time.Duration `env:"ARKVORY_UPSTREAM_FALLBACK_BACK_SECONDS" envDefault:"30"`
+	// UpstreamWait is how long a request waits for an origin while none can be reached.
+	UpstreamWait time.Duration `env:"ARKVORY_UPSTREAM_WAIT_MS" envDefault:"3000"`
 	// UpstreamStall is how long a body that can be resumed may stand still at the origin, 0 for as long as any transfer.
 	UpstreamStall time.Duration `env:"ARKVORY_UPSTREAM_STALL_SECONDS" envDefault:"15"`
 	// UpstreamResume goes on with a body that breaks at the origin, by Range and If-Range on another connection.
@@ -156,7 +158,9 @@ type Config struct {
 	// DownloadDripBytesPerSecond is the most that one of them gets.
 	DownloadDripLimit          int   `env:"ARKVORY_DOWNLOAD_DRIP_LIMIT" envDefault:"4096"`
 	DownloadDripBytesPerSecond int64 `env:"ARKVORY_DOWNLOAD_DRIP_BYTES_PER_SECOND" envDefault:"1024"`
-	// TicketKey signs the queue tickets: 32 bytes in hex or base64; empty takes the file in StateDir, else a random one.
+	// DatabaseURL is the connection string of the PostgreSQL database that several processes share, with its password; empty shares nothing.
+	DatabaseURL Secret `env:"ARKVORY_DATABASE_URL"`
+	// TicketKey signs the queue tickets: 32 bytes in hex or base64; empty takes the one in the database, the file in StateDir, else a random one.
 	TicketKey Secret `env:"ARKVORY_TICKET_KEY"`
 	// StateDir is the directory of what outlives the process; empty keeps nothing.
 	StateDir string `env:"ARKVORY_STATE_DIR"`

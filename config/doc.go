@@ -56,7 +56,8 @@
 // # The record of live settings
 //
 // A [RecordStore] keeps what an operator changed while the process ran, as one revisioned [Record] that is compared and swapped. It judges
-// nothing: what the fields mean is said where they are applied (proxy/live). [MemoryRecords] is the store of a process that has no other.
+// nothing: what the fields mean is said where they are applied (proxy/live). [MemoryRecords] is the store of a process that has no other; package store
+// keeps it in PostgreSQL or in a file. Stores say what failed in a [StoreError], which may be shown.
 //
 // # Decisions
 //

@@ -7,8 +7,10 @@ import (
 	"errors"
 	"io"
 	"io/fs"
+	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -116,6 +118,46 @@ func checkKey(text string) (string, error) {
 		}
 	}
 	return "", wrong
+}
+
+// sslModes are what sslmode may be.
+var sslModes = []string{"disable", "allow", "prefer", "require", "verify-ca", "verify-full"}
+
+// checkDatabase judges the connection string of PostgreSQL as far as it can be without a look at files or hosts: package store reads the rest. None of its text is repeated,
+// nor are errors of the parser, which repeat it.
+func checkDatabase(text string) (string, error) {
+	rest, ok := strings.CutPrefix(text, "postgres://")
+	if !ok {
+		rest, ok = strings.CutPrefix(text, "postgresql://")
+	}
+	if !ok {
+		return "", errors.New("does not begin with postgres:// or postgresql://")
+	}
+	base, parameters, _ := strings.Cut(rest, "?")
+	values, err := url.ParseQuery(parameters)
+	if err != nil {
+		return "", errors.New("has parameters that cannot be read: special characters must be percent-encoded")
+	}
+	authority, database, _ := strings.Cut(base, "/")
+	login, hosts := "", authority
+	if at := strings.LastIndexByte(authority, '@'); at >= 0 {
+		login, hosts = authority[:at], authority[at+1:]
+	}
+	_, err = url.PathUnescape(login)
+	switch {
+	case err != nil || strings.ContainsAny(login, "@/#") || strings.ContainsAny(base, " #") || strings.Count(login, ":") > 1:
+		return "", errors.New("holds a special character that is not percent-encoded, in the user or the password perhaps")
+	case hosts == "" && values.Get("host") == "":
+		return "", errors.New("names no host, neither before the database nor as the parameter host")
+	case database == "" && values.Get("dbname") == "":
+		return "", errors.New("names no database")
+	case strings.Contains(database, "/"):
+		return "", errors.New("has a / in the database or the password: percent-encode it as %2F")
+	}
+	if mode := values.Get("sslmode"); values.Has("sslmode") && !slices.Contains(sslModes, mode) {
+		return "", errors.New("has an sslmode that is none of " + strings.Join(sslModes, ", "))
+	}
+	return text, nil
 }
 
 const keyBytes = 32

@@ -143,7 +143,7 @@ func (l *load) settleDrips() {
 }
 
 // stateFiles begin the names of what the process keeps in ARKVORY_STATE_DIR.
-var stateFiles = [...]string{"ticket.key", "queue.state"}
+var stateFiles = [...]string{"ticket.key", "queue.state", "settings.json", "settings.lock"}
 
 // settleDecisions keeps the decision log from being a file with another purpose: it is emptied at the start, and the ticket key with it.
 func (l *load) settleDecisions() {

@@ -9,7 +9,6 @@ import (
 
 // reserved are the variables of later versions.
 var reserved = []string{
-	"ARKVORY_DATABASE_URL",
 	"ARKVORY_QUEUE",
 }
 

@@ -16,7 +16,7 @@ func TestL2_UnknownVariablesAreWarnings(t *testing.T) {
 		{"ARKVORY_A\nB=1", `"ARKVORY_A\nB": unknown, ignored`},
 		{"ARKVORY_UNHEARD_OF=", "ARKVORY_UNHEARD_OF: unknown, ignored"},
 		{"ARKVORY_QUEUE=postgres", "ARKVORY_QUEUE: not in this version, ignored"},
-		{"ARKVORY_DATABASE_URL=postgres://u:p@h/d", "ARKVORY_DATABASE_URL: not in this version, ignored"},
+		{"ARKVORY_DATABASE_URLS=postgres://u:p@h/d", "ARKVORY_DATABASE_URLS: unknown, ignored; did you mean ARKVORY_DATABASE_URL?"},
 		{"ARKVORY_QUEUES=postgres", "ARKVORY_QUEUES: unknown, ignored"},
 		{"ARKVORY_STATEDIR=/var/lib/arkvory", "ARKVORY_STATEDIR: unknown, ignored; did you mean ARKVORY_STATE_DIR?"},
 		{"ARKVORY_TICKET_KEYS=k", "ARKVORY_TICKET_KEYS: unknown, ignored; did you mean ARKVORY_TICKET_KEY?"},

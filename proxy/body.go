@@ -121,6 +121,7 @@ func (x *exchange) passed(p telemetry.RelayPath, n int64) {
 	x.c.Moved.Add(n)
 	x.w.Touch()
 	x.sent += n
+	x.account.Add(n)
 	x.p.metrics.Delivered(telemetry.Download, n)
 	if x.grant != nil {
 		x.grant.Progress(n)
@@ -132,6 +133,7 @@ func (x *exchange) passed(p telemetry.RelayPath, n int64) {
 func (x *exchange) flowSent(n int64) {
 	x.w.Touch()
 	x.sent += n
+	x.account.Add(n)
 	x.p.metrics.Delivered(telemetry.Download, n)
 	if x.grant != nil {
 		x.grant.Progress(n)

@@ -23,7 +23,7 @@ func (x *exchange) download() {
 		return
 	}
 	policy := x.p.queue.Policy() // once a request; what the queue decides may already go by a newer one
-	if policy.Strategy != queue.Shared && !x.mayLook() {
+	if policy.Queues() && !x.mayLook() {
 		facts, known, answered := x.describe()
 		if answered || known && isSession(&policy, facts) && !x.claim(facts) {
 			return
@@ -55,6 +55,9 @@ func (x *exchange) download() {
 		}
 		x.p.metrics.Described(telemetry.DescribeGet)
 		x.remember(facts)
+		if x.refusedSession(facts) {
+			return
+		}
 		grant, verdict := x.p.queue.Admit(x.askFor(facts))
 		x.looked()
 		if verdict.Outcome == queue.Admitted {
@@ -101,7 +104,7 @@ func (x *exchange) looked() {
 
 // isSession reports whether an object of that size is admitted as a session under a policy.
 func isSession(policy *queue.Policy, f object.Facts) bool {
-	return policy.Strategy != queue.Shared && f.Known && f.SizeBytes > policy.SessionMinBytes
+	return policy.Queues() && f.Known && f.SizeBytes > policy.SessionMinBytes
 }
 
 // asksQueue reports whether the queue is asked about a response: its object is a session, or may be one of an earlier policy that still has its slot. The
@@ -134,6 +137,9 @@ func (x *exchange) relayPlaced() {
 		x.relayResponse()
 		return
 	}
+	if x.refusedPlace() {
+		return
+	}
 	place, err := x.place()
 	if err != nil {
 		x.drop(telemetry.DiscardCancelled)
@@ -147,6 +153,9 @@ func (x *exchange) relayPlaced() {
 // place waits for a place of the download direction. A request that was held in the queue before the policy changed has what its client's patience has left
 // (X1): the two waits together are no longer than one hold, for behind that clients give up.
 func (x *exchange) place() (admission.Place, error) {
+	if x.p.passesThrough() {
+		return admission.Place{}, nil
+	}
 	if x.held == 0 {
 		return x.p.down.Acquire(x.id.Principal, x.c.Gone())
 	}
@@ -295,6 +304,9 @@ func (x *exchange) rangeAsked() queue.RangeAsk {
 // claim gets the session's slot, waiting for it where the client bears that. False: the client has its answer. True without a grant: the policy was changed,
 // and the request needs none. A request that is held a second time, because the policy was changed twice, has what is left of the first time.
 func (x *exchange) claim(f object.Facts) bool {
+	if x.refusedSession(f) {
+		return false
+	}
 	a := x.askFor(f)
 	x.match()
 	hold := min(x.p.set.Hold, x.profile.HoldLimit) - x.held
@@ -340,6 +352,7 @@ func (x *exchange) hold(a queue.Ask, wait time.Duration) (*memory.Grant, queue.V
 // granted takes the grant over.
 func (x *exchange) granted(g *memory.Grant, v queue.Verdict) {
 	x.grant = g
+	g.OnCut(x.c.Cut)
 	x.seated(v)
 	if v.Started {
 		x.p.metrics.DownloadWait.Update(v.Waited.Seconds())

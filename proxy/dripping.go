@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"errors"
 	"io"
 	"runtime/debug"
 	"sync"
@@ -11,6 +12,8 @@ import (
 	"github.com/arkvory/sidecar/proxy/front"
 	"github.com/arkvory/sidecar/proxy/object"
 	"github.com/arkvory/sidecar/proxy/telemetry"
+	"github.com/arkvory/sidecar/proxy/upstream"
+	"github.com/arkvory/sidecar/proxy/upstream/control"
 	"github.com/arkvory/sidecar/proxy/wire"
 	"github.com/arkvory/sidecar/queue"
 	"github.com/arkvory/sidecar/queue/admission"
@@ -175,6 +178,7 @@ var pieces = sync.Pool{New: func() any { return new([drip.PieceBytes]byte) }}
 func (x *exchange) dripped(n int64) {
 	x.c.Moved.Add(n)
 	x.sent += n
+	x.account.Add(n)
 	if x.sent == x.span.last-x.span.first { // all but the last byte, which is not dripped: from now on its silence is the proxy's doing
 		x.c.Paced.Store(true)
 	}
@@ -195,6 +199,9 @@ func (x *exchange) stay(a queue.Ask) (place admission.Place, admitted bool) {
 			x.granted(grant, verdict)
 			return place, true
 		case queue.PerRequest:
+			if x.p.passesThrough() {
+				return place, true
+			}
 			place, err := x.p.down.Acquire(x.id.Principal, x.c.Gone())
 			if err == nil {
 				return place, true
@@ -206,6 +213,9 @@ func (x *exchange) stay(a queue.Ask) (place admission.Place, admitted bool) {
 			pause = time.Second
 		case queue.Draining:
 			x.cutShort(telemetry.Draining)
+			return place, false
+		case queue.Kicked:
+			x.cutShort(telemetry.Kicked)
 			return place, false
 		}
 		if !x.pause(pause) { // gone, or a defect lost the session's place: it asks again
@@ -245,7 +255,7 @@ func (x *exchange) goneShort() {
 // cutShort ends a response that has begun and cannot be brought to its end: it stays short of its length, which every client sees.
 func (x *exchange) cutShort(r telemetry.Reason) {
 	x.reason, x.keep, x.bodyOK = r, false, true
-	if r != telemetry.Draining {
+	if r != telemetry.Draining && r != telemetry.Kicked {
 		x.p.metrics.UpstreamError(r)
 	}
 	x.drop(telemetry.DiscardCancelled)
@@ -369,15 +379,24 @@ func (x *exchange) resume(offset int64) {
 	}
 }
 
-// openRest opens the exchange for the rest. An origin that does not answer, or not now, is asked again: the client bears that as it bears any stall.
+// openRest opens the exchange for the rest. An origin that does not answer, or not now, is asked again: the client bears that as it bears any stall. An endpoint that gives
+// another object is not asked again while others can be: of several equal ones the odd one is wrong, and only when all are the object has changed.
 func (x *exchange) openRest(sp *span, offset int64) telemetry.Reason {
 	reason := telemetry.UpstreamBroken
-	for try := range resumeTries {
+	var avoid []control.EndpointID
+	for try := 0; try < resumeTries; {
 		if try > 0 && !x.pause(time.Second<<(try-1)) {
 			return reason
 		}
-		err := x.origin(ask{part: part{on: true, first: offset, last: sp.last, anew: true, validator: sp.facts.Validator}, within: x.p.restWithin(try)})
+		err := x.origin(ask{part: part{on: true, first: offset, last: sp.last, anew: true, validator: sp.facts.Validator}, within: x.p.restWithin(try), avoid: avoid})
 		if err != nil {
+			if errors.Is(err, upstream.ErrNoOther) {
+				reason, avoid = telemetry.ObjectChanged, nil
+				if x.p.pool.Endpoints() <= x.p.pool.Choices() {
+					return reason
+				} // the right ones may be those that are down
+			}
+			try++
 			continue
 		}
 		f := object.FromResponse(&x.w.Resp)
@@ -385,10 +404,12 @@ func (x *exchange) openRest(sp *span, offset int64) telemetry.Reason {
 		case status == 206 && f.First == offset && f.Last == sp.last && f.SizeBytes == sp.facts.SizeBytes && f.Validator == sp.facts.Validator &&
 			x.w.Resp.ContentLength >= 0: // framed by its length, as the client's message is
 			return telemetry.OK
-		case status == 200, status == 206, status == 412, status == 416:
-			return telemetry.ObjectChanged
-		case status < 500 && status != 429 && status != 408 && status != 425:
-			return telemetry.ObjectChanged // it is not given to this client any more
+		case status >= 500, status == 429, status == 408, status == 425:
+			try++
+		case x.w.Endpoint() == 0 || x.p.pool.Endpoints() <= 1:
+			return telemetry.ObjectChanged // or it is not given to this client any more
+		default:
+			avoid = append(avoid, x.w.Endpoint())
 		}
 		x.drop(telemetry.DiscardCancelled)
 	}

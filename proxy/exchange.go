@@ -13,9 +13,11 @@ import (
 	"github.com/arkvory/sidecar/proxy/identity"
 	"github.com/arkvory/sidecar/proxy/object"
 	"github.com/arkvory/sidecar/proxy/profile"
+	"github.com/arkvory/sidecar/proxy/quota"
 	"github.com/arkvory/sidecar/proxy/relay"
 	"github.com/arkvory/sidecar/proxy/telemetry"
 	"github.com/arkvory/sidecar/proxy/upstream"
+	"github.com/arkvory/sidecar/proxy/upstream/control"
 	"github.com/arkvory/sidecar/proxy/wire"
 	"github.com/arkvory/sidecar/queue"
 	"github.com/arkvory/sidecar/queue/memory"
@@ -42,6 +44,8 @@ type exchange struct {
 	out  []byte // head being built, scratch
 	flow relay.Flow
 	pace *bucket.Stream
+	// account counts for the principal's quotas, nil when it has none.
+	account *quota.Account
 	// stream is scratch for bodies of unknown length.
 	stream relay.Stream
 
@@ -127,6 +131,8 @@ func (x *exchange) release() {
 		x.w.Discard(telemetry.DiscardCancelled)
 		x.w = nil
 	}
+	x.account.Close()
+	x.account = nil
 	x.pace.Close()
 	x.pace = nil
 	x.flow.Close()
@@ -230,7 +236,7 @@ func (x *exchange) gone() bool { return x.c.Why() != front.GoneNot || x.c.Interr
 
 // try runs one try of open.
 func (x *exchange) try(pool upstream.Source, a ask, body, whole, fresh bool) error {
-	w, err := pool.Get(fresh, x.c.Gone)
+	w, err := get(pool, a.avoid, fresh, x.c.Gone)
 	if err != nil {
 		return err
 	}
@@ -296,6 +302,14 @@ func (x *exchange) try(pool upstream.Source, a ask, body, whole, fresh bool) err
 		return err
 	}
 	return &tryError{err: err, stale: stale, reused: w.Reused, silent: silent && !x.c.AnySent()}
+}
+
+// get returns a writer to none of the endpoints to avoid.
+func get(pool upstream.Source, avoid []control.EndpointID, fresh bool, gone func() <-chan struct{}) (*upstream.Writer, error) {
+	if own, ok := pool.(*upstream.Pool); ok && len(avoid) > 0 {
+		return own.GetElsewhere(avoid, gone)
+	}
+	return pool.Get(fresh, gone)
 }
 
 // hungUp reports whether the peer ended the connection.

@@ -4,19 +4,21 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/arkvory/sidecar/proxy/upstream/control"
 	"github.com/arkvory/sidecar/proxy/wire"
 )
 
 // ask says how the request for the upstream differs from the client's.
 type ask struct {
-	method  string        // "" = the client's
-	target  []byte        // nil = the client's
-	host    string        // "" = the client's Host, or ARKVORY_UPSTREAM_HOST
-	foreign bool          // another host than the client spoke to: its credentials stay here
-	range1  bool          // Range: bytes=0-0 instead of the client's, to learn the size
-	noBody  bool          // the body does not go along
-	part    part          // a Range of the proxy's own
-	within  time.Duration // for the response head, 0 = ARKVORY_UPSTREAM_RESPONSE_TIMEOUT_MS
+	method  string               // "" = the client's
+	target  []byte               // nil = the client's
+	host    string               // "" = the client's Host, or ARKVORY_UPSTREAM_HOST
+	foreign bool                 // another host than the client spoke to: its credentials stay here
+	range1  bool                 // Range: bytes=0-0 instead of the client's, to learn the size
+	noBody  bool                 // the body does not go along
+	part    part                 // a Range of the proxy's own
+	avoid   []control.EndpointID // that gave another object
+	within  time.Duration        // for the response head, 0 = ARKVORY_UPSTREAM_RESPONSE_TIMEOUT_MS
 }
 
 // part is a range that the proxy asks for on its own account.

@@ -14,6 +14,7 @@ import (
 	"github.com/arkvory/sidecar/proxy/relay"
 	"github.com/arkvory/sidecar/proxy/telemetry"
 	"github.com/arkvory/sidecar/proxy/upstream"
+	"github.com/arkvory/sidecar/proxy/upstream/control"
 )
 
 // source makes the requests for pieces in the name of one waiting client, from its request. Its exchange waits meanwhile and changes nothing.
@@ -65,9 +66,16 @@ func (f *fetch) Fetch(ctx context.Context, p []byte) error {
 	ctx, cancel := context.WithTimeout(ctx, fetchTime)
 	defer cancel()
 	pool, request, base := upstream.Source(f.p.pool), f.request, f.base
-	for range maxRedirects + 1 {
-		w, err := f.send(ctx, pool, request)
-		if err != nil {
+	var avoid []control.EndpointID // that gave another object
+	var changed error
+	for hops := 0; hops <= maxRedirects; {
+		w, err := f.send(ctx, pool, request, avoid)
+		switch {
+		case errors.Is(err, upstream.ErrNoOther) && f.p.pool.Endpoints() > f.p.pool.Choices():
+			return err // the right ones may be those that are down
+		case errors.Is(err, upstream.ErrNoOther):
+			return changed
+		case err != nil:
 			return err
 		}
 		var next *url.URL
@@ -75,8 +83,14 @@ func (f *fetch) Fetch(ctx context.Context, p []byte) error {
 			next = redirectTarget(&w.Resp, base)
 		}
 		if next == nil || w.Resp.Status/100 != 3 {
-			return f.take(ctx, w, p)
+			id, err := w.Endpoint(), f.take(ctx, w, p)
+			if id == 0 || f.p.pool.Endpoints() <= 1 || !errors.Is(err, drip.ErrChanged) && !errors.Is(err, drip.ErrRefused) {
+				return err
+			}
+			avoid, changed = append(avoid, id), err // of several equal ones the odd one is wrong
+			continue
 		}
+		hops++
 		w.Discard(telemetry.DiscardCancelled)
 		base = next
 		if f.p.ownHost(next.Host, f.authority) {
@@ -93,9 +107,9 @@ func (f *fetch) Fetch(ctx context.Context, p []byte) error {
 }
 
 // send sends a request and reads the head of its final response. A kept connection that turns out closed costs another try.
-func (f *fetch) send(ctx context.Context, pool upstream.Source, request []byte) (*upstream.Writer, error) {
+func (f *fetch) send(ctx context.Context, pool upstream.Source, request []byte, avoid []control.EndpointID) (*upstream.Writer, error) {
 	for try := 0; ; try++ {
-		w, err := pool.Get(try >= staleTries, ctx.Done)
+		w, err := get(pool, avoid, try >= staleTries, ctx.Done)
 		if err != nil {
 			return nil, err
 		}

@@ -2,7 +2,9 @@ package proxy
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"io/fs"
 	"time"
 
@@ -12,6 +14,7 @@ import (
 	"github.com/arkvory/sidecar/queue"
 	"github.com/arkvory/sidecar/queue/memory"
 	"github.com/arkvory/sidecar/queue/replay"
+	"github.com/arkvory/sidecar/queue/window"
 )
 
 // newQueue makes the queue by the environment's policy, with its decision log when somebody takes it.
@@ -35,26 +38,59 @@ func (p *Proxy) newDesk(wall func() time.Time) *live.Desk {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), loadTime)
 	defer cancel()
-	desk := live.New(ctx, live.Settings{Base: p.set.Policy, Store: store, Apply: p.applyPolicy, Now: wall, Changed: p.logSettings})
+	desk := live.New(ctx, live.Settings{Base: p.set.Policy, Store: store, Apply: p.applySettings, Now: wall, Changed: p.logSettings, Noticed: p.noticeSettings})
 	if problem := desk.Current().Problem; problem != "" {
 		p.log.Warn().Str("problem", problem).Msg("live settings not applied")
 	}
 	return desk
 }
 
-// applyPolicy puts a policy in force from the queue's next decision on. The desk's lock serialises the calls.
-func (p *Proxy) applyPolicy(next queue.Policy) error {
-	now := p.queue.Policy()
-	if next.Strategy != now.Strategy || next.SessionMinBytes != now.SessionMinBytes {
+// applySettings puts the settings in force from the next decision on. The desk's turn serialises the calls.
+func (p *Proxy) applySettings(e live.Effective) error {
+	next, now := e.Policy, p.queue.Policy()
+	if next.Strategy != now.Strategy || next.Mode != now.Mode || next.SessionMinBytes != now.SessionMinBytes {
 		p.outlived.Store(true) // before the change: whoever sees the new policy asks the queue about active sessions
 	}
-	return p.queue.Configure(next)
+	if err := p.queue.Configure(next); err != nil {
+		return err
+	}
+	if none := [queue.Classes]*window.Schedule{}; e.Windows != none || p.windowed {
+		p.windowed = e.Windows != none
+		p.queue.SetWindows(e.Windows, p.wallNow)
+	}
+	p.setClasses(e)
+	p.setQuotas(e)
+	return nil
+}
+
+// audited is what the log says of overrides: all of them, but of principals only how many there are, since a line is bounded and names nobody.
+func audited(overrides json.RawMessage) json.RawMessage {
+	var fields, principals map[string]json.RawMessage
+	if json.Unmarshal(overrides, &fields) != nil || fields["principals"] == nil {
+		return overrides
+	}
+	_ = json.Unmarshal(fields["principals"], &principals) // of another type it counts as none
+	fields["principals"] = fmt.Appendf(nil, `{"count":%d}`, len(principals))
+	text, err := json.Marshal(fields)
+	if err != nil {
+		return json.RawMessage("{}")
+	}
+	return text
 }
 
 // logSettings is the audit line of a change.
 func (p *Proxy) logSettings(doc admin.SettingsDocument) {
-	p.log.Info().Str("by", doc.UpdatedBy).Int64("revision", doc.Revision).RawJSON("overrides", doc.Overrides).Str("admission", doc.Admission).
+	p.log.Info().Str("by", doc.UpdatedBy).Int64("revision", doc.Revision).RawJSON("overrides", audited(doc.Overrides)).Str("admission", doc.Admission).
 		Msg("download settings changed")
+}
+
+// noticeSettings logs what the desk found by itself: a change of another process, a store that fails, or that is back.
+func (p *Proxy) noticeSettings(doc admin.SettingsDocument) {
+	if doc.Problem != "" {
+		p.log.Warn().Int64("revision", doc.Revision).Str("problem", doc.Problem).Msg("download settings have a problem")
+		return
+	}
+	p.log.Info().Str("by", doc.UpdatedBy).Int64("revision", doc.Revision).Msg("download settings read")
 }
 
 // logDecisions logs, once, that the decision log ended in an error.

@@ -18,7 +18,7 @@ func (p *Proxy) newPool() (*upstream.Pool, error) {
 	set.MaxConnections = p.set.UpstreamMaxOpen
 	set.FloorPerCore = max(1, p.set.UpstreamMaxIdle/max(1, set.Cores))
 	return upstream.New(upstream.Settings{Origins: p.set.Upstreams, Fallback: p.set.Fallback, CAFile: p.set.UpstreamCAFile, Resolver: p.set.Resolver,
-		DialTimeout: p.set.DialTimeout, IdleTimeout: p.set.UpstreamIdle, MaxIdle: p.set.UpstreamMaxIdle, Control: set, Host: p.set.UpstreamHost,
+		DialTimeout: p.set.DialTimeout, IdleTimeout: p.set.UpstreamIdle, MaxIdle: p.set.UpstreamMaxIdle, Wait: p.set.UpstreamWait, Control: set, Host: p.set.UpstreamHost,
 		ProbePath: p.set.ProbePath, OnGeneration: p.logGeneration, OnPanic: p.ReportPanic}, p.metrics)
 }
 

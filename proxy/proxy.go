@@ -48,6 +48,7 @@ type Settings struct {
 	UpstreamIdle    time.Duration
 	UpstreamMaxIdle int
 	UpstreamMaxOpen int
+	UpstreamWait    time.Duration // of a request while no origin can be reached
 	UpstreamStall   time.Duration // a body that stands still at the upstream for so long is resumed elsewhere, 0 = never
 	Via             string
 
@@ -102,6 +103,7 @@ type Settings struct {
 	Log     zerolog.Logger
 
 	clock func() time.Duration // of queue and gates; nil: since New. Tests move it
+	wall  func() time.Time     // of the quotas; nil: the system's. Tests move it
 }
 
 // Proxy is the whole data plane of one process behind one listener. Create it with New, feed it a listener with Serve, stop it with StartDrain and Shutdown.
@@ -129,9 +131,12 @@ type Proxy struct {
 	// outlived: the strategy or the threshold was changed live, so sessions of what is no session any more may be active.
 	outlived atomic.Bool
 	desk     *live.Desk
+	operator *operator
+	windowed bool             // a class has a window; of the desk's turn
 	recorder *replay.Recorder // nil: no decision log
 	// undecided: that the decision log ended too early was logged.
 	undecided atomic.Bool
+	quotas    quotas
 	outPool   sync.Pool
 	born      time.Time    // wall
 	gathered  atomic.Bool  // the grace after a restart has begun
@@ -195,7 +200,9 @@ func New(set Settings) (*Proxy, error) {
 		return nil, err
 	}
 	p.recall()
+	p.newQuotas()
 	p.desk = p.newDesk(time.Now)
+	p.operator = p.newOperator(start)
 	wired := make(chan struct{}) // the watcher ticks from New on
 	p.front = front.New(front.Settings{
 		MaxConnections: set.MaxConnections, MaxHeaderBytes: set.MaxHeaderBytes, HeaderTimeout: set.HeaderTimeout, IdleTimeout: set.ClientIdle,
@@ -215,6 +222,7 @@ func New(set Settings) (*Proxy, error) {
 	p.cancel = cancel
 	p.loop(ctx, p.queue.Run)
 	p.loop(ctx, p.watchFiles)
+	p.loop(ctx, p.desk.Follow)
 	return p, nil
 }
 
@@ -274,9 +282,12 @@ func (p *Proxy) tick(now time.Duration) {
 	p.up.Tick(now)
 	p.down.Tick(now)
 	p.drips.Tick(now)
+	p.queue.SetGate(covered(p.pool))
+	p.operator.Sample(p.queue.Now())
 	coarse := p.front.Clock().Load()
 	p.eachDetour(func(d *upstream.Detour) { d.Sweep(coarse) })
 	if p.second.due(now, time.Second) {
+		p.quotas.Roll(p.wallNow())
 		p.measureBand()
 		p.endGrace(p.queue.Now())
 		p.logUpstream()
@@ -337,6 +348,7 @@ func (p *Proxy) Shutdown(ctx context.Context) error {
 	p.cancel()
 	p.within("stopping while the decision log is not written", p.queue.Close)
 	p.within("stopping while the read of a file hangs", p.ticks.Wait) // the goroutines of New
+	p.within("stopping while the quotas' counts are not written", p.saveQuotas)
 	p.drips.Close()
 	p.upGov.Close()
 	p.downGov.Close()

@@ -24,6 +24,8 @@ type refusal struct {
 	retry   int // seconds, 0 = no Retry-After
 	verdict *queue.Verdict
 	wall    time.Time
+	// quotaResetsAt is the end of the period whose quota is used up; zero for all other reasons.
+	quotaResetsAt time.Time
 }
 
 // refuseAtOnce refuses a request before anything was found out about it.
@@ -73,6 +75,10 @@ func (x *exchange) refuseSession(v queue.Verdict) {
 		r.reason, r.message = telemetry.QueueFull, "the download queue is full"
 	case queue.Draining:
 		r.reason, r.message, r.retry = telemetry.Draining, "this process is stopping", drainRetrySeconds
+	case queue.Rejected:
+		r.reason, r.message = telemetry.RejectingNew, "the operator lets no new download in for now"
+	case queue.Kicked:
+		r.reason, r.message = telemetry.Kicked, "the operator ended this download; it may be asked for anew"
 	case queue.RangesBusy:
 		r.message = "this download has as many responses running as it may"
 	}
@@ -86,12 +92,18 @@ func wholeSeconds(d time.Duration) int { return max(1, int(math.Ceil(d.Seconds()
 
 // answerError answers with what went wrong and no promise of a better time.
 func (x *exchange) answerError(r telemetry.Reason, message string) {
-	retry := 0
-	if r == telemetry.UpstreamBusy {
+	retry, status := 0, r.Status()
+	switch r {
+	case telemetry.UpstreamBusy:
 		retry = drainRetrySeconds
+	case telemetry.UpstreamUnreachable: // all of it: running downloads go on elsewhere
+		if retry = drainRetrySeconds; x.downloadID != "" { // for its client that is "come again", and no fault that it counts
+			r = telemetry.UpstreamNotReady
+			status = r.Status()
+		}
 	}
 	x.match()
-	x.respond(r.Status(), r, message, retry)
+	x.respond(status, r, message, retry)
 }
 
 // respond answers with a JSON body. Status overrides that of the reason where the rule says more.
@@ -180,7 +192,7 @@ func (x *exchange) appendFacts(b []byte, r refusal) []byte {
 
 // bodyOf gives the same facts for the body.
 func (x *exchange) bodyOf(r refusal) profile.Refusal {
-	f := profile.Refusal{Status: r.status, Error: "busy", Reason: r.reason.String(), Message: r.message, RetryAfterSeconds: r.retry}
+	f := profile.Refusal{Status: r.status, Error: "busy", Reason: r.reason.String(), Message: r.message, RetryAfterSeconds: r.retry, QuotaResetsAt: r.quotaResetsAt}
 	switch {
 	case r.retry > 0:
 	case r.status < 500 || r.reason == telemetry.MalformedRequest:

@@ -55,7 +55,7 @@ func (p *Proxy) notePath() string { return filepath.Join(p.set.StateDir, noteNam
 // recall begins the grace when the process before ended with sessions in its queue less than a ticket's validity ago. A note that cannot be read is
 // worth a warning and no more: the first valid ticket of that process begins the grace too.
 func (p *Proxy) recall() {
-	if p.set.StateDir == "" || p.set.Tickets == nil {
+	if p.set.StateDir == "" || !p.set.Tickets.Ready() {
 		return
 	}
 	n, err := readNote(p.notePath())

@@ -146,12 +146,14 @@ func (x *exchange) oversized() bool {
 // uploadOperation admits an operation that changes something, and relays it (A1, A4).
 func (x *exchange) uploadOperation() {
 	x.payer = x.uploadPayer()
-	place, err := x.p.up.Acquire(x.payer, x.c.Gone())
-	if err != nil {
-		x.refusePlace(err)
-		return
+	if !x.p.passesThrough() {
+		place, err := x.p.up.Acquire(x.payer, x.c.Gone())
+		if err != nil {
+			x.refusePlace(err)
+			return
+		}
+		defer place.Release()
 	}
-	defer place.Release()
 	x.pass()
 }
 
@@ -276,8 +278,9 @@ func connectionAuth(v []byte) bool {
 
 var comma = []byte(",")
 
-// openPace takes part in the direction's budget when there is one.
+// openPace takes part in the direction's budget when there is one, and in the principal's quotas.
 func (x *exchange) openPace() {
+	x.openAccount()
 	if x.pace == nil && !x.p.downGov.Unlimited() {
 		x.pace = x.p.downGov.Open(x.id.Principal)
 	}
@@ -298,6 +301,8 @@ func (x *exchange) broken(err error, fr framing) {
 			x.p.metrics.UpstreamError(telemetry.Stalled)
 			x.brokeIn(telemetry.BreakStalled)
 		}
+	case x.grant != nil && x.grant.Kicked():
+		x.reason = telemetry.Kicked
 	case errors.As(err, &sink) || x.gone() || paceError(err):
 		x.reason = telemetry.ClientGone
 		x.p.metrics.ClientError(telemetry.ClientGone)

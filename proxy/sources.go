@@ -45,6 +45,9 @@ func (p *Proxy) snapshots() telemetry.Snapshots {
 		FilesFaulty: func() (principals, clients bool) {
 			return p.ids.Problem() != "", p.clients.Problem() != ""
 		},
+		Quotas: func() telemetry.Quotas {
+			return telemetry.Quotas{Snapshot: p.quotas.Snapshot(p.wallNow()), Faulty: p.quotas.faulty.Load()}
+		},
 		UpstreamConnections: p.upstreamConnections,
 		Upstream:            p.upstreamState,
 	}
@@ -101,9 +104,11 @@ func (p *Proxy) Sources(start time.Time) admin.Sources {
 		Pool: func() admin.Pool {
 			t := p.metrics.Totals()
 			idle, busy := p.upstreamConnections()
-			return admin.Pool{Idle: idle, Busy: busy, Dials: t.Dials, Reused: t.Reused, Discarded: t.Discarded, Retries: t.Retries, Generation: p.upstreamState().Generation}
+			return p.poolDocument(admin.Pool{Idle: idle, Busy: busy, Dials: t.Dials, Reused: t.Reused, Discarded: t.Discarded, Retries: t.Retries})
 		},
+		Upstream: func() any { return upstreamDump(p.pool.Status()) },
 		Settings: p.desk,
+		Operator: p.operator,
 		Relay:    func() map[string]uint64 { return p.metrics.Totals().Relay },
 		Metrics:  p.metrics,
 	}
@@ -158,6 +163,8 @@ var endEvents = [queue.Reasons]telemetry.SessionEvent{
 	queue.ReasonDrained:   telemetry.EventCancelled,
 	queue.ReasonPolicy:    telemetry.EventCancelled,
 	queue.ReasonYielded:   telemetry.EventYielded,
+	queue.ReasonPaused:    telemetry.EventPaused,
+	queue.ReasonKicked:    telemetry.EventKicked,
 }
 
 // endNames are the reasons of ended sessions in logs: the words of the metrics, and two of their own for what the metrics count as cancelled.
@@ -308,6 +315,7 @@ func (p *Proxy) watchFiles(ctx context.Context) {
 		p.returns(func() { p.pollFile("ARKVORY_PRINCIPALS_FILE", p.ids, &p.reported[0]) })
 		p.returns(func() { p.pollFile("ARKVORY_CLIENTS_FILE", p.clients, &p.reported[1]) })
 		p.returns(func() { p.noteQueue(&last) })
+		p.returns(p.keepQuotas)
 	}
 }
 

@@ -56,7 +56,7 @@ func (x *exchange) seated(v queue.Verdict) {
 
 // appendTicket appends a fresh ticket, nothing when the answer is about no session. An arrival ahead of now, which a window's opening may have drawn, is signed as now.
 func (x *exchange) appendTicket(b []byte) []byte {
-	if !x.seat || x.p.set.Tickets == nil {
+	if !x.seat || !x.p.set.Tickets.Ready() {
 		return b
 	}
 	now := wall()
@@ -65,7 +65,7 @@ func (x *exchange) appendTicket(b []byte) []byte {
 
 // appendTicketField appends the ticket as a field.
 func (x *exchange) appendTicketField(b []byte) []byte {
-	if !x.seat || x.p.set.Tickets == nil {
+	if !x.seat || !x.p.set.Tickets.Ready() {
 		return b
 	}
 	return append(x.appendTicket(append(b, "Arkvory-Queue-Ticket: "...)), '\r', '\n')

@@ -45,10 +45,17 @@ func (x *exchange) answerPoll() {
 		return
 	}
 	if policy := x.p.queue.Policy(); known && isSession(&policy, facts) {
+		if _, _, over := x.overQuota(); over {
+			x.match()
+			x.profile.Browser, x.profile.Body, x.profile.RefuseStatus = false, profile.Plain, 503
+		}
+		if x.refusedSession(facts) {
+			return
+		}
 		a := x.askFor(facts)
 		a.Peek = true
 		switch _, verdict := x.p.queue.Admit(a); verdict.Outcome {
-		case queue.Queued, queue.RangesBusy, queue.LimitReached, queue.Draining:
+		case queue.Queued, queue.RangesBusy, queue.LimitReached, queue.Draining, queue.Rejected, queue.Kicked:
 			x.match()
 			x.profile.Browser, x.profile.Body, x.profile.RefuseStatus = false, profile.Plain, 503 // whatever the client: its script reads this
 			x.refuseSession(verdict)

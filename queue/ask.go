@@ -115,9 +115,17 @@ const (
 	Draining                    // the process stops: nothing is kept of the request
 	Gone                        // the client left while its request was held
 	Ready                       // a peeking request would be Admitted now; nothing was taken for it
+	Rejected                    // new downloads are refused (ModeRejectNew): nothing is kept of the request
+	Kicked                      // the operator ended the session: the next request may join anew, at the end
+	outcomeCount
 )
 
-var outcomeNames = [...]string{"admitted", "queued", "ranges-busy", "per-request", "limit-reached", "draining", "gone", "ready"}
+// Outcomes is the number of outcomes.
+const Outcomes = outcomeCount
+
+var outcomeNames = [outcomeCount]string{
+	"admitted", "queued", "ranges-busy", "per-request", "limit-reached", "draining", "gone", "ready", "rejected", "kicked",
+}
 
 // String returns the name used in logs.
 func (o Outcome) String() string {
@@ -133,7 +141,7 @@ type Verdict struct {
 	Outcome  Outcome
 	Class    Class         // applied class of the session (before aging); of the request when there is no session
 	Held     bool          // a Queued or RangesBusy request is, or was, held; false: it was not worth or not possible to
-	Position int           // place in the order, from 1; 0 when not Queued
+	Position int           // place in the order, from 1; 0 when not Queued, or when the operator paused it
 	Yielded  bool          // Queued: the session has just given its slot up to the head of the queue, or is about to
 	Started  bool          // Admitted: this is the response that took the slot, once a stay; Waited is then its whole wait
 	Waited   time.Duration // time this session has waited for the slot so far, or waited for the one it has
@@ -160,13 +168,15 @@ const (
 	ReasonDrained                 // the process stops
 	ReasonPolicy                  // the policy no longer makes it a session; the place in time is kept for PauseMemory
 	ReasonYielded                 // it gave its slot up to the head of the queue and waits anew
+	ReasonPaused                  // it gave its slot up because the operator paused it, and waits at its arrival until it is resumed
+	ReasonKicked                  // the operator ended it
 	reasonCount
 )
 
 // Reasons is the number of reasons, for arrays indexed by one.
 const Reasons = int(reasonCount)
 
-var reasonNames = [reasonCount]string{"completed", "idle", "no-show", "cancelled", "drained", "policy", "yielded"}
+var reasonNames = [reasonCount]string{"completed", "idle", "no-show", "cancelled", "drained", "policy", "yielded", "paused", "kicked"}
 
 // String returns the name used in logs and metric labels.
 func (r Reason) String() string {

@@ -11,6 +11,7 @@ import (
 type promise struct {
 	at          time.Duration
 	p50, latest float32 // seconds: what was told
+	shut        float32 // seconds of p50 in which the class was to be shut
 	answers     uint16  // so far; it stops at its largest value
 	checkDeci   uint16  // last told CheckIn in tenths of a second, rounded up
 }
@@ -19,7 +20,7 @@ type promise struct {
 func (p *promise) offer(now time.Duration, number uint64, v *Verdict) {
 	p.answers = min(p.answers, 1<<16-2) + 1
 	if mix(number^uint64(p.answers)<<40)%uint64(p.answers) == 0 {
-		p.at, p.p50, p.latest = now, float32(v.StartsIn.Seconds()), float32(v.LatestIn.Seconds())
+		p.at, p.shut, p.p50, p.latest = now, 0, float32(v.StartsIn.Seconds()), float32(v.LatestIn.Seconds())
 	}
 }
 
@@ -75,7 +76,7 @@ func (c *calibration) forecast(start float64) quantiles {
 // judge compares the kept promise of a session that starts now with what happened, and learns from it. O(errors).
 func (c *calibration) judge(s *Scheduler, now time.Duration, ses *session) {
 	p := &ses.sample
-	if p.answers == 0 {
+	if p.answers == 0 || p.at < s.haltEnded { // what a halt delayed says nothing about forecasts
 		return
 	}
 	actual, told := (now - p.at).Seconds(), float64(p.p50)
@@ -96,6 +97,7 @@ func (c *calibration) judge(s *Scheduler, now time.Duration, ses *session) {
 	c.meanWeight += (weight - c.meanWeight) / 50
 	c.level += calibrationGain * min(weight/c.meanWeight, 4) * (calibrationTarget - held)
 	c.level = min(max(c.level, levelLowest), levelHighest)
+	actual, told = actual-s.calendar.wasShut(ses.class, p.at, now), told-float64(p.shut) // nothing is uncertain about a shut window
 	c.errors[c.next] = relativeError{(actual - told) / (told + calibrationOffset), weight}
 	c.next = (c.next + 1) % calibrationErrors
 	c.count = min(c.count+1, calibrationErrors)

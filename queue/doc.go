@@ -31,6 +31,11 @@
 //	paused    Ask, Hold                                            waiting, at its old arrival
 //	paused    PauseMemory (10 min; a complete bundle: IdleFor)     (none)
 //	paused    room for others, leave, drain                        (none)
+//	waiting   an operator pauses it                                parked
+//	active    an operator paused it, and it asks for more          parked, at its old arrival
+//	parked    an operator resumes it                               waiting, at its old arrival
+//	parked    no-show, leave, drain, policy                        as of waiting
+//	any       an operator kicks it                                 (none)
 //
 // paused holds no slot and no place; it remembers arrival, coverage and the time that aging counts, so a returning client
 // waits again at its old arrival and never ahead of those who waited longer. yielding still holds its slot. Every stay in
@@ -205,6 +210,7 @@
 //	grant to a lane passed    rounds that went by, log n each     200,000 rounds: 60 ms
 //	tick                      a, due ones, the walk               p99 0.2 ms    p99 3.1 ms
 //	change of the strategy    n log n                             26-55 ms      0.5-1.2 s
+//	window opens or shuts     n, and log n for each one moved     as aging      as aging
 //	change of the aging       n, and log n for each one moved     3-11 ms       0.07-0.23 s
 //	drain                     n log n                             60-80 ms      1.5-1.8 s
 //
@@ -221,6 +227,33 @@
 //
 // Shuffle draws the arrivals of a class's newcomers evenly
 // from a window's opening, the same for a key in every process; until then an arrival may lie ahead of now.
+//
+// # Windows
+//
+// A class may have windows outside of which it starts nobody, or few. The core knows no wall clock: SetWindows gives it a plan, the share of each class now
+// (per mille; 1000 = open, 0 = shut) and up to 256 edges at which shares change; after the last one the last shares stay. An edge is carried out by the first
+// call at or after it, as of its own time, so that no event sees a window that is over and a log of calls replays. Outside its window
+//
+//	a class may have ceil(share x slots in force / 1000) active sessions that began outside; those that began before do not count
+//
+// A class that may start nobody more (barred) stands in nobody's way: the head of the order, the marks, the unclaimed ticks, the elastic slots and the use of the link are
+// about the others. It pays nothing for it and earns nothing: when it may start again its pass is max(P(c), V), as of one that becomes non-empty. Who has a slot
+// keeps it to its end, and is not asked to give it up outside its window, for it would wait until the next one. A session that lost its slot in a pause
+// waits like all others.
+//
+// The applied class decides. Outside its window nobody of a class is lifted, lifted ones go back to it, and nobody of another class is lifted into it, so its order holds its own
+// sessions alone; lifts aim at the nearest class above that is open. Aging counts open time only, the time before the window shut and from its opening on. A
+// head whose class shuts is given way to by nobody, and who gave way to it before waits for it no longer.
+//
+// Places: those that are not shut stand first, in their order; then the shut classes by when they open, those that open together by their passes. An opening moves others
+// back, which Moves.Windows explains. An opening by an edge shuffles the arrivals of newcomers for 15 s; those that wait keep their places.
+//
+// Estimates follow each class of its own while somebody waits whose class is outside its window or leaves it before twice the time that all that waits takes: the walk
+// chooses the next class at every start, by passes, shares and edges, and follows 256 sessions of a class (all, of up to 1024) for at most 4096
+// steps; the others start in a fluid limit, in which classes share R by weight and mean size (see classForecast). What is uncertain is open time alone: a start in t seconds, d of them
+// shut, is x = t - d; the interval is made of x, and its ends become the moments at which the class will have been open for so long. A promise "before six"
+// may so have a p90 in the next night, and errors are learned in open time. R is then at least the peak of the last time in which anybody waited who could start, since before an opening
+// the link need not be full.
 //
 // # After a restart
 //
@@ -251,6 +284,64 @@
 // 0.5 s a fifth to a third of the grace. After until the marks rule, by which neighbours overtake each other as always (in the same simulation without a
 // restart 0.4 inversions a start with files of 10 s and 1.6 with files of 2 s).
 //
+// # Modes and the gate
+//
+// Policy.Mode says how far decisions are carried out; a change acts from the next one and cuts nobody.
+//
+//	normal        as the other rules say
+//	queue-all     nobody gets a slot, places and ranges of active sessions go on; the start is unknown, CheckIn 11..15 s
+//	pass-through  no object is a session: who waits leaves with its place remembered (as under Shared), active sessions go on
+//	reject-new    a key that is neither known, remembered nor proved by a ticket is Rejected; nothing is kept of it
+//	dry-run       every session gets a slot at once, outside its window too; QueuePerPrincipal does not bind, QueueLimit does
+//
+// A dry run counts the sessions for which eligible said no (WouldWait) and what that would have cost: with a active sessions on n slots, a-n+1 of them
+// would have to end before it,
+//
+//	wait = owed (a - n + 1) / a / R        seconds; owed = bytes that active sessions have to come
+//
+// When it ends, the active sessions above the slots finish, and nobody starts until there are fewer than slots.
+//
+// SetGate(false) is for the time in which the upstream serves no new session. It goes before every mode but pass-through: nobody gets a slot, a poll keeps
+// a place, the start is unknown, CheckIn is 2 s for the first 4 times the slots of the order and 5..10 s behind them. The ticks of such a time (or of
+// queue-all) widen no window, the link's use is not learned from it, and promises made before its end are not judged.
+//
+// # What an operator does
+//
+// Act moves, pauses, resumes or kicks the session of a key.
+//
+//	front    before all of the class it stands in; its arrival becomes one before that of the first, if it was later
+//	back     behind all that stand there now; its arrival becomes now
+//	class    any, up too; what its client says of its class does not count any more. It keeps its age
+//	pause    waiting: out of the order (parked), its arrival kept. Active, of a protocol client: its next range is told Queued, the slot
+//	         goes with its last response (End with ReasonPaused), and it is parked. Resumed before that it keeps the slot
+//	resume   back into the order at its arrival, with the turn it may have paid
+//	kick     waiting or remembered: dropped; its next request within 17 min is Kicked, once. Active: dropped with its responses, which
+//	         are over for this core; the shell cuts them
+//
+// Under a size order a moved session has the key of the first or the last session. Under Ordered a turn follows from the lane, so a moved one gets a lane
+// apart, of one turn that no grant to others shifts: its principal's others stay where they are, and it pays no turn and moves no R. Under fair-sojourn it
+// is to the virtual system one with the F of its key. A moved session does not age into another class; a new size or class, a pause, a change of the
+// strategy and its start end the move.
+//
+// A parked session has no position and no start and is never chosen, marked or granted, in no mode. It counts for the limits, and to Snapshot as waiting
+// and Stopped. Its client polls each 11..15 s and is a no-show when it does not come. Its held requests stay held. Under fair-sojourn it stays among those
+// that share the link. A session that was paused stays so over an idle pause. A kicked key is remembered with the time of the kick (4096 of them): a
+// ticket of an older arrival does not bring the old place back.
+//
+// # What an operator sees
+//
+// List, Show and Overview change nothing, not even a forecast: a log of calls replays without them. A place in the order is found by its number: of each
+// class as many sessions stand before the p-th as have a lesser pass, so the pass at which their sum reaches p is looked for by halving, 60 steps of four
+// divisions, and each class is entered at its rank. So a page costs what it shows, and a query by class or principal what it looks at; both are bounded
+// for each call, and a shell gives its lock back in between. Other states are listed by trees of (start of the state, number). The waiting sessions of a
+// class are kept in the order of their waits in a list that costs nothing beyond a session's links; only those that change their class or are resumed come
+// between others and stand in a tree.
+//
+// Why tells the first of these that holds: operator, gate, mode, window, grace, yielded, turn (it starts at its next contact), slots (none is free),
+// reserve, share, order.
+//
+// Of n = 65,536 waiting sessions a page of 64 costs 0.2 ms, 2048 looked at 0.5 ms, an overview with one active session 3 us (each another 0.1 us).
+//
 // # Decided, and rejected
 //
 //   - Sorting the queue on every tick: simple, O(n log n) each time, and positions half a second old.
@@ -266,6 +357,12 @@
 //   - Giving all free slots in the grace strictly in order: 256 slots take two minutes of polls.
 //   - Bundles that are complete when all they asked for is there: between two layers of a client with one request at a time that is always so.
 //   - Estimates of bundles by what is known of them: with three of eight layers known 45 % of the promises miss by more than a tenth and a minute, with G 1-2 %.
+//   - A paused session in the order, skipped: every count of those ahead would need the number of skipped ones, too.
+//   - Moving a lane as a whole to the front: the principal's other sessions would come along.
+//   - Ids of sessions by their number, with an index: 20 bytes a session; the hash of the key that finds it anyway is an id under a seed nobody knows.
+//   - Windows by shut sessions in a list of their own: an edge would rebuild the order of a class, n log n, and a share needs the order in any case.
+//   - Counting shut time as age: at the opening all of a class would be lifted into another one at once.
+//   - Convoys of far sessions in the walk instead of a fluid limit: those that start together hide each other, by a tenth and more of the wait.
 //   - Freeing the slot on every broken response: a client on a poor line would queue again after each break, so only a client known to have
 //     left (Abandon) loses it at once.
 package queue

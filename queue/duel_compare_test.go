@@ -24,6 +24,7 @@ func (d *duel) compareHinted(kind eventKind, hint func(*oSession) bool, slow fun
 		return hint != nil && hint(ses) || len(ses.waiters) > 0 && len(d.oracle.grants) > 0 && ses.waiters[0].id == d.oracle.grants[0]
 	}
 	d.oracle.lately = max(d.oracle.lately, d.oracle.count(oActive))
+	d.oracle.turn()
 	slowErr := slow()
 	snap := d.subject.Snapshot(d.now)
 	before := d.order
@@ -101,7 +102,10 @@ func (d *duel) compareEnded() error {
 }
 
 func (d *duel) compareSnapshot(snap Snapshot) error {
-	var active, waiting [Classes]int
+	var active, waiting, stopped [Classes]int
+	if err := d.compareOperated(snap); err != nil {
+		return err
+	}
 	paused, held := 0, 0
 	o := d.oracle
 	oldest := d.now
@@ -110,6 +114,9 @@ func (d *duel) compareSnapshot(snap Snapshot) error {
 		case oWaiting:
 			waiting[ses.class]++
 			oldest = min(oldest, ses.since)
+		case oParked:
+			waiting[ses.class]++
+			stopped[ses.class]++
 		case oActive:
 			active[ses.class]++
 		case oPaused:
@@ -120,6 +127,8 @@ func (d *duel) compareSnapshot(snap Snapshot) error {
 	switch {
 	case snap.Active != active:
 		return fmt.Errorf("oracle: active %v, want %v", snap.Active, active)
+	case snap.Stopped != stopped:
+		return fmt.Errorf("oracle: %v paused by the operator, want %v", snap.Stopped, stopped)
 	case snap.Waiting != waiting:
 		return fmt.Errorf("oracle: waiting %v, want %v", snap.Waiting, waiting)
 	case snap.Paused != paused || snap.Held != held:
@@ -133,9 +142,12 @@ func (d *duel) compareSnapshot(snap Snapshot) error {
 	case snap.Slots != o.slots:
 		return fmt.Errorf("oracle: %d slots in force, want %d", snap.Slots, o.slots)
 	}
-	if free := d.subject.FreeSlots(); o.policy.Strategy != Shared {
+	if err := d.compareWindows(snap); err != nil {
+		return err
+	}
+	if free := d.subject.FreeSlots(); o.policy.Queues() && !o.waves() {
 		want := 0
-		if o.count(oWaiting) == 0 && !o.draining && d.now >= o.gather {
+		if len(o.contending()) == 0 && !o.draining && d.now >= o.gather && !o.halted() && o.policy.Mode != ModeRejectNew {
 			_, want = o.free()
 		}
 		if free != want {

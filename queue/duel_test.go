@@ -21,6 +21,9 @@ type subject interface {
 	Drain(time.Duration)
 	Grace(time.Duration, time.Duration)
 	Shuffle(time.Duration, Class, time.Duration, uint64)
+	SetWindows(time.Duration, WindowPlan) error
+	SetGate(time.Duration, bool)
+	Act(time.Duration, Key, Action) error
 	TakeSettled() []Settled
 	TakeEnded() []End
 	Snapshot(time.Duration) Snapshot
@@ -166,7 +169,14 @@ func (d *duel) step(e event) error {
 	case evShuffle:
 		class, length := Class(e.x%Classes), time.Duration(e.y%64)*time.Second
 		d.subject.Shuffle(d.now, class, length, uint64(e.who))
+		d.oracle.turn()
 		d.oracle.shuffled[class] = oShuffle{d.now, d.now + length}
+	case evWindows:
+		return d.setWindows(e)
+	case evAct:
+		return d.act(e)
+	case evGate:
+		return d.gate(e)
 	}
 	return nil
 }

@@ -22,7 +22,7 @@ func (s *Scheduler) elastic() int { return max(0, s.policy.SessionsElastic-s.pol
 // stretch opens or closes an elastic slot. Active sessions are never touched by a closing one.
 func (s *Scheduler) stretch(now time.Duration) {
 	room := s.elastic()
-	if room == 0 {
+	if room == 0 || s.halted() {
 		return
 	}
 	rate, capacity := s.rate.last(now), s.rate.capacity
@@ -31,20 +31,23 @@ func (s *Scheduler) stretch(now time.Duration) {
 	}
 	since := now - s.stretched
 	switch {
-	case s.waiting.count == 0:
+	case s.contenders(false) == 0:
 		s.extra = max(0, min(s.extra, len(s.active)-s.policy.Sessions))
+		s.rebar()
 	case rate < stretchBelow*capacity || s.linkFrees() || s.lastOnes(capacity):
-		if all, common := s.free(); since >= stretchEvery && (all == 0 || common == 0 && s.lines[Interactive].count == 0) {
+		if all, common := s.free(); since >= stretchEvery && (all == 0 || common == 0 && s.contenders(true) == 0) {
 			extra := min(max(s.extra, len(s.active)-s.policy.Sessions)+1, room)
 			if extra != s.extra {
 				s.extra, s.stretched = extra, now
 				s.slotChanges++
+				s.rebar()
 			}
 		}
 	case rate >= shrinkAbove*capacity && s.extra > 0 && since >= shrinkEvery:
 		s.extra--
 		s.stretched = now
 		s.slotChanges++
+		s.rebar()
 	}
 }
 
@@ -58,7 +61,7 @@ func (s *Scheduler) linkFrees() bool {
 // b bytes n b / capacity < b / slowRate.
 func (s *Scheduler) lastOnes(capacity float64) bool {
 	m := &s.model
-	return m.slowShare >= slowMatters && m.slowRate > 0 && float64(s.waiting.count) < capacity/m.slowRate
+	return m.slowShare >= slowMatters && m.slowRate > 0 && float64(s.contenders(false)) < capacity/m.slowRate
 }
 
 // foresee finds when the elastic slots will open for the last ones.

@@ -4,6 +4,9 @@ import "time"
 
 // contact notes that the client of a waiting session is here and returns what it is told.
 func (s *Scheduler) contact(now time.Duration, ses *session) Verdict {
+	if ses.state == parked {
+		return s.contactParked(now, ses)
+	}
 	if !ses.told {
 		ses.told = true
 		s.counts.Queued++
@@ -11,12 +14,17 @@ func (s *Scheduler) contact(now time.Duration, ses *session) Verdict {
 	s.model.refresh(s, now, false)
 	ahead, bytes := s.place(ses, false)
 	v := Verdict{Outcome: Queued, Class: ses.class, Position: ahead + 1, Waited: now - ses.since, Arrival: ses.arrival}
+	if s.halted() { // nobody knows how long
+		v.CheckIn = s.haltCheck(ses, ahead)
+		s.expect(now, ses, v.CheckIn)
+		return v
+	}
 	s.estimate(now, ses, ahead, bytes, &v)
 	windowAll, windowCommon := s.windows()
 	if ses.class != Interactive {
 		windowAll = windowCommon
 	}
-	head := ahead < windowAll
+	head := ahead < windowAll && !s.calendar.bars[ses.class]
 	if head && s.gathering() {
 		v.CheckIn = max(s.gatherUntil-now, headFloor) + time.Duration(mix(ses.number)%1024)*(gatherSpread/1024)
 	} else {
@@ -48,7 +56,7 @@ func (s *session) checkAt() time.Duration {
 func (s *Scheduler) check(ses *session, v Verdict, head bool) time.Duration {
 	half, floor := v.StartsIn/2, checkFloor
 	if !v.EstimateKnown {
-		half = unknownCheck
+		half = max(unknownCheck, s.opensIn(ses.class)/2)
 	}
 	if ses.noShowAt == 0 {
 		crowd := min(max(half-firstCheck, 0), firstSpread)
@@ -70,6 +78,32 @@ const longestPromise = 365 * 24 * time.Hour
 
 // estimate fills in the forecast for a session with that many sessions and bytes ahead, and keeps the promise for judgement.
 func (s *Scheduler) estimate(now time.Duration, ses *session, ahead int, bytes int64, v *Verdict) {
+	byClass := s.model.classes.on || s.calendar.some && s.windowsMatter(now)
+	if byClass && (!s.model.classes.on || s.model.classes.count[ses.lifted] == 0) { // the first of its class
+		s.model.measure(s, now)
+		s.model.walk(s, now)
+	}
+	shut := s.foretell(now, ses, ahead, bytes, v)
+	if !v.EstimateKnown {
+		return
+	}
+	if ses.promised < 0 {
+		ses.promised = float32((v.Waited + v.StartsIn).Seconds())
+	}
+	ses.sample.offer(now, ses.number, v)
+	if byClass && ses.sample.at == now {
+		ses.sample.shut = shut
+	}
+}
+
+// foretell is estimate without keeping anything. Shut is how much of the time to the start its class is shut, in seconds, where the forecast is by class.
+func (s *Scheduler) foretell(now time.Duration, ses *session, ahead int, bytes int64, v *Verdict) (shut float32) {
+	switch {
+	case s.model.classes.on:
+		return s.foretellByClass(now, ses, v)
+	case s.calendar.some && s.windowsMatter(now):
+		return 0 // the forecast is not made for that: the next contact or tick makes it
+	}
 	if head := ses.yieldTo(); head != nil {
 		if n, sum := s.place(head, false); n > ahead {
 			ahead, bytes = n, sum // the head goes first, and this one when that would have
@@ -78,7 +112,7 @@ func (s *Scheduler) estimate(now time.Duration, ses *session, ahead int, bytes i
 	start := min(s.model.startOf(ahead, bytes)/s.rate.busy(), s.model.lastStart(ahead))
 	start -= max(now-max(s.model.at, s.gatherUntil), 0).Seconds() // nobody starts while those who come back are gathered
 	if !(start < longestPromise.Seconds()) {
-		return
+		return 0
 	}
 	start = max(start, 0)
 	f := s.calibration.forecast(start)
@@ -93,10 +127,7 @@ func (s *Scheduler) estimate(now time.Duration, ses *session, ahead int, bytes i
 	if rest := s.gatherUntil - now; rest > 0 {
 		v.StartsIn, v.EarliestIn, v.LatestIn = v.StartsIn+rest, v.EarliestIn+rest, v.LatestIn+rest
 	}
-	if ses.promised < 0 {
-		ses.promised = float32((v.Waited + v.StartsIn).Seconds())
-	}
-	ses.sample.offer(now, ses.number, v)
+	return 0
 }
 
 func seconds(v float64) time.Duration { return time.Duration(v * float64(time.Second)) }

@@ -150,7 +150,10 @@ func (s *Scheduler) finishesAfter(finish int64) float64 {
 // they are put in order.
 func (f *fairShare) restart(s *Scheduler) {
 	*f = fairShare{on: s.policy.Strategy == FairSojourn}
-	for ses := s.waiting.head; ses != nil; ses = ses.link.next {
+	for ses := range s.waiting.all {
+		ses.virtual, ses.order = false, 0
+	}
+	for ses := s.parked.head; ses != nil; ses = ses.link.next {
 		ses.virtual, ses.order = false, 0
 	}
 	for _, ses := range s.active {

@@ -14,7 +14,7 @@ func (s *Scheduler) begin(ses *session, asked RangeAsk, validator string, place 
 // Progress notes n more delivered bytes of a running response; they feed the measured rate and the estimates.
 func (s *Scheduler) Progress(now time.Duration, r *Response, n int64) {
 	s.advance(now)
-	if r.done || n <= 0 {
+	if r.done || n <= 0 || r.session.state == gone {
 		return
 	}
 	r.bytes += n
@@ -90,6 +90,9 @@ func (s *Scheduler) close(r *Response) bool {
 		return false
 	}
 	r.done = true
+	if r.session.state == gone { // it was kicked
+		return false
+	}
 	r.session.stay.running--
 	r.session.stay.openBytes -= r.bytes
 	s.activeChanges++
@@ -151,12 +154,15 @@ func (s *Scheduler) freeSlot(now time.Duration, ses *session, reason Reason) {
 		Class: ses.class, Reason: reason, Started: true, Wait: st.wait, Promised: ses.promisedWait(),
 		Duration: now - ses.since, Bytes: st.bytes,
 	})
+	s.entered[active].remove(ses.ageKey())
 	last := len(s.active) - 1
 	s.active[st.activeIndex] = s.active[last]
 	s.active[st.activeIndex].stay.activeIndex = st.activeIndex
 	s.active[last] = nil
 	s.active = s.active[:last]
 	s.byClass[active][ses.class]--
+	s.calendar.ends(ses)
+	s.rebar()
 	ses.principal.active--
 	s.fill(ses.principal)
 	ses.principal.live--
@@ -199,6 +205,7 @@ func (s *Scheduler) remember(now time.Duration, ses *session) {
 	ses.order = 0
 	s.byClass[paused][ses.class]++
 	s.paused.push(ses)
+	s.entered[paused].insert(ses.ageKey(), 0, ses)
 	s.due.set(s.now, ses, s.dueOf(ses))
 }
 
@@ -209,14 +216,18 @@ func (s *Scheduler) wakePaused(now time.Duration, ses *session) {
 	}
 	s.counts.Rejoined++
 	s.paused.remove(ses)
+	s.entered[paused].remove(ses.ageKey())
 	s.byClass[paused][ses.class]--
 	s.join(now, ses)
-	s.moves.Returned[ses.lifted]++
+	if ses.state == waiting {
+		s.moves.Returned[ses.lifted]++
+	}
 }
 
 // forget drops a paused session.
 func (s *Scheduler) forget(ses *session) {
 	s.paused.remove(ses)
+	s.entered[paused].remove(ses.ageKey())
 	s.byClass[paused][ses.class]--
 	s.drop(ses)
 }

@@ -40,8 +40,10 @@ type model struct {
 	n                                int                 // sessions followed
 	starts                           [walkLength]float64 // seconds from at, +Inf when it cannot be told
 	next                             [walkLength]walker
-	running                          []walker // heap of the sessions that share the link, by finish; used up by the walk
-	slow                             []walker // the others, by end; used up by the walk
+	known                            float64       // bytes per second while somebody waited who could start, see remember; 0 = none yet
+	classes                          classForecast // in place of starts by position, while windows matter
+	running                          []walker      // heap of the sessions that share the link, by finish; used up by the walk
+	slow                             []walker      // the others, by end; used up by the walk
 }
 
 // walker is a session in the forecast.
@@ -53,6 +55,9 @@ type walker struct {
 	ends   float64 // of a slow one: seconds
 	rate   float64 // of a slow one: bytes per second
 	hold   float64 // of a bundle: seconds that it keeps its slot without a response
+
+	class   Class
+	outside bool // counted among those of the class that began outside its window
 }
 
 // A session's own rate means something after settled; below slowBelow of an even share its client is the brake.
@@ -93,7 +98,11 @@ func (m *model) measure(s *Scheduler, now time.Duration) {
 		// All that ran were slow clients: what they took says nothing about the link. What it gave before is forgotten slowly.
 		peak = max(peak, m.peak*math.Exp2(-(now-m.measured).Seconds()/linkMemory.Seconds()))
 	}
+	m.remember(s, now, peak)
 	m.peak, m.measured = max(peak, float64(s.policy.BandBytesPerSecond)), now
+	if s.calendar.some && s.contenders(false) == 0 {
+		m.peak = max(m.peak, m.known) // while all that waits waits for its window the link need not be full
+	}
 	m.running, m.slow, m.sharing, m.endingShared = m.running[:0], m.slow[:0], 0, 0
 	m.endingAll, m.endingCommon, m.owedNow, m.slowNow = 0, 0, 0, 0
 	running := 0
@@ -108,7 +117,7 @@ func (m *model) measure(s *Scheduler, now time.Duration) {
 			b.look(now - ses.since)
 		}
 		left := m.growth.expected(ses)
-		w := walker{other: ses.class != Interactive, begun: true, bytes: left, finish: left, hold: ses.holds(now).Seconds()}
+		w := walker{other: ses.class != Interactive, begun: true, bytes: left, finish: left, hold: ses.holds(now).Seconds(), class: ses.class, outside: ses.stay.outside}
 		m.owedNow += left
 		ends := math.Inf(1)
 		if m.peak > 0 {
@@ -183,6 +192,10 @@ func (m *model) freed(ses *session) {
 func (m *model) walk(s *Scheduler, now time.Duration) {
 	m.made, m.at, m.activeSeen, m.slotsSeen, m.orderSeen = true, now, s.activeChanges, s.slotChanges, s.orderChanges
 	m.owed, m.n, m.lastFrom = m.owedNow, 0, 0
+	if m.classes.on = s.windowsMatter(now); m.classes.on {
+		m.walkByClass(s, now)
+		return
+	}
 	length := walkLength
 	if s.waiting.count > 2*walkLength {
 		length = walkLength / 4
@@ -203,18 +216,7 @@ func (m *model) walk(s *Scheduler, now time.Duration) {
 	if known > 0 {
 		m.inflation = expected / known
 	}
-	w := walk{model: m, policy: &s.policy, slots: s.slots(), active: len(s.active)}
-	w.most = max(w.slots, s.policy.SessionsElastic)
-	for _, ses := range s.active {
-		if ses.class != Interactive {
-			w.others++
-		}
-	}
-	slices.SortFunc(m.slow, func(a, b walker) int { return cmp.Compare(a.ends, b.ends) })
-	for i := range m.slow {
-		w.slowRate += m.slow[i].rate
-	}
-	heapify(m.running)
+	w := m.begin(s)
 	for w.first < m.n && w.step() {
 	}
 	m.opens = m.starts[0]
@@ -227,6 +229,23 @@ func (m *model) walk(s *Scheduler, now time.Duration) {
 		m.spread = math.Sqrt(max(w.tailSquares/w.tailCount-m.tail*m.tail, 0))
 	}
 	m.foresee(s)
+}
+
+// begin returns the state of a forecast in which the active sessions run and nothing has happened yet.
+func (m *model) begin(s *Scheduler) walk {
+	w := walk{model: m, policy: &s.policy, slots: s.slots(), active: len(s.active), outside: s.calendar.outside}
+	w.most = max(w.slots, s.policy.SessionsElastic)
+	for _, ses := range s.active {
+		if ses.class != Interactive {
+			w.others++
+		}
+	}
+	slices.SortFunc(m.slow, func(a, b walker) int { return cmp.Compare(a.ends, b.ends) })
+	for i := range m.slow {
+		w.slowRate += m.slow[i].rate
+	}
+	heapify(m.running)
+	return w
 }
 
 // walk is the state of one forecast.
@@ -243,6 +262,7 @@ type walk struct {
 	slowDebt              float64 // of a slow session to come
 	tails, tailSquares    float64
 	tailCount             float64
+	outside               [Classes]int // active sessions that began outside their windows
 }
 
 // step lets one session start or one end; false when nothing happens any more.
@@ -253,7 +273,7 @@ func (w *walk) step() bool {
 			return true
 		}
 	}
-	return w.end()
+	return w.end(math.Inf(1))
 }
 
 // candidate returns the first session that may start now, -1 when none may. Shares do not matter here: the first one heads the queue.
@@ -279,11 +299,21 @@ func (w *walk) start(i int) {
 		w.first++
 	}
 	if i >= w.n/2 {
-		tail := w.owed + w.begunBytes - w.delivered
-		w.tails += tail
-		w.tailSquares += tail * tail
-		w.tailCount++
+		w.noteTail()
 	}
+	w.launch(*at)
+}
+
+// noteTail takes in what active sessions have to come when another one starts.
+func (w *walk) noteTail() {
+	tail := w.owed + w.begunBytes - w.delivered
+	w.tails += tail
+	w.tailSquares += tail * tail
+	w.tailCount++
+}
+
+// launch lets a session run from now on.
+func (w *walk) launch(at walker) {
 	w.begunBytes += at.bytes
 	w.active++
 	if at.other {
@@ -293,11 +323,11 @@ func (w *walk) start(i int) {
 		w.slowDebt--
 		at.rate, at.ends = w.model.slowRate, w.now+at.bytes/w.model.slowRate
 		w.slowRate += at.rate
-		w.slows(*at)
+		w.slows(at)
 		return
 	}
 	at.finish = w.v + at.bytes
-	w.running = append(w.running, *at)
+	w.running = append(w.running, at)
 	siftUp(w.running)
 }
 
@@ -307,16 +337,21 @@ func (w *walk) slows(at walker) {
 	w.slow = slices.Insert(w.slow, k, at)
 }
 
-// end lets the next session end: one that shares the link after (finish - v) k / rate, or a slow one.
-func (w *walk) end() bool {
+// end lets the next session end: one that shares the link after (finish - v) k / rate, or a slow one. When that is not before until, time goes on to until
+// and nobody ends. False when nothing would happen any more.
+func (w *walk) end(until float64) bool {
 	rate := max(w.peak-w.slowRate, w.peak/16)
 	step, k := math.Inf(1), float64(len(w.running))
-	if k > 0 {
+	if k > 0 && rate > 0 {
 		step = (w.running[0].finish - w.v) * k / rate
 	}
 	slow := len(w.slow) > 0 && w.slow[0].ends-w.now <= step
 	if slow {
 		step = max(w.slow[0].ends-w.now, 0)
+	}
+	none := w.now+step >= until
+	if none {
+		step = until - w.now
 	}
 	if math.IsInf(step, 1) {
 		return false
@@ -326,6 +361,10 @@ func (w *walk) end() bool {
 	if k > 0 {
 		w.v += step * rate / k
 		w.delivered += step * rate
+	}
+	if none {
+		w.now = until
+		return true
 	}
 	var gone walker
 	if slow {
@@ -347,6 +386,9 @@ func (w *walk) end() bool {
 	w.active--
 	if gone.other {
 		w.others--
+	}
+	if gone.outside {
+		w.outside[gone.class]--
 	}
 	return true
 }

@@ -14,7 +14,7 @@ import (
 func FuzzPolicy(f *testing.F) {
 	add := func(p Policy) {
 		f.Add(uint8(p.Strategy), p.Sessions, p.Reserve, p.PerPrincipal, p.Weights[0], p.Weights[3], p.SessionMinBytes, int64(p.IdleFor),
-			int64(p.AgingEvery), p.RangesPerSession, p.QueueLimit, p.QueuePerPrincipal, p.Preempt, p.SessionsElastic, p.BandBytesPerSecond)
+			int64(p.AgingEvery), p.RangesPerSession, p.QueueLimit, p.QueuePerPrincipal, p.Preempt, p.SessionsElastic, p.BandBytesPerSecond, uint8(p.Mode))
 	}
 	add(Policy{})
 	add(DefaultPolicy(1))
@@ -24,12 +24,14 @@ func FuzzPolicy(f *testing.F) {
 	add(p)
 	p.Strategy, p.AgingEvery, p.QueueLimit, p.QueuePerPrincipal, p.Weights[3] = FairSojourn, time.Second, 2, 1, MaxWeight
 	add(p)
+	p.Mode = ModeDryRun
+	add(p)
 	f.Fuzz(func(t *testing.T, strategy uint8, sessions, reserve, share, first, last int, minBytes, idle, aging int64, ranges, limit, ofOne int,
-		preempt bool, elastic int, band int64) {
+		preempt bool, elastic int, band int64, mode uint8) {
 		p := Policy{
 			Strategy: Strategy(strategy), Sessions: sessions, Reserve: reserve, PerPrincipal: share, Weights: [Classes]int{first, 4, 2, last},
 			SessionMinBytes: minBytes, IdleFor: time.Duration(idle), AgingEvery: time.Duration(aging), RangesPerSession: ranges, QueueLimit: limit,
-			QueuePerPrincipal: ofOne, Preempt: preempt, SessionsElastic: elastic, BandBytesPerSecond: band,
+			QueuePerPrincipal: ofOne, Preempt: preempt, SessionsElastic: elastic, BandBytesPerSecond: band, Mode: Mode(mode),
 		}
 		if err := p.Validate(); err != nil {
 			wantNamedFields(t, err)

@@ -70,7 +70,7 @@ func (s *Scheduler) firstOfReturned(ses *session, all, common int) bool {
 			break
 		}
 		switch {
-		case onlyInteractive && other.lifted != Interactive, other.newcomer(), !other.awaited(s.now), other.yieldTo() != nil:
+		case s.calendar.bars[other.class], onlyInteractive && other.lifted != Interactive, other.newcomer(), !other.awaited(s.now), other.yieldTo() != nil:
 		case !over && s.overShare(other, head):
 		default:
 			if ahead++; ahead >= (slots+3)/4 {

@@ -38,13 +38,16 @@ const (
 	evDrain
 	evGrace
 	evShuffle
+	evWindows
+	evAct
+	evGate
 	eventKinds
 )
 
-var eventNames = [eventKinds]string{"ask", "hold", "progress", "finish", "abandon", "withdraw", "depart", "leave", "tick", "configure", "drain", "grace", "shuffle"}
+var eventNames = [eventKinds]string{"ask", "hold", "progress", "finish", "abandon", "withdraw", "depart", "leave", "tick", "configure", "drain", "grace", "shuffle", "windows", "act", "gate"}
 
 // eventWeights say how often each kind comes, of their sum.
-var eventWeights = [eventKinds]int{70, 34, 18, 34, 6, 6, 8, 5, 44, 8, 1, 3, 1}
+var eventWeights = [eventKinds]int{70, 34, 18, 34, 6, 6, 8, 5, 44, 8, 1, 3, 1, 1, 6, 2}
 
 func (h history) String() string {
 	var b strings.Builder
@@ -68,6 +71,10 @@ func (h history) String() string {
 			}
 		case evConfigure:
 			fmt.Fprintf(&b, " %+v", policyOf(e.policyTo))
+		case evAct:
+			fmt.Fprintf(&b, " %v %v %v", askFrom(e, now).Key, actionFrom(e).Kind, actionFrom(e).Class)
+		case evWindows:
+			fmt.Fprintf(&b, " %+v", planFrom(e, now))
 		default:
 			fmt.Fprintf(&b, " who=%d x=%d y=%d", e.who, e.x, e.y)
 		}
@@ -117,10 +124,16 @@ func randomHistory(seed, i uint64) history {
 	for j := range h.events {
 		h.events[j] = draw.event()
 		switch e := &h.events[j]; i % 4 {
+		case 0:
+			if i%8 == 0 {
+				e.ofOperator(draw)
+			}
 		case 1:
 			e.afterRestart(draw, j == 0)
 		case 2:
 			e.ofBundles(draw)
+		case 3:
+			e.ofWindows(draw)
 		}
 	}
 	return h
@@ -180,6 +193,9 @@ func policyOf(bits uint64) Policy {
 	p.Preempt = take(2) == 1
 	p.SessionsElastic = [4]int{0, p.Sessions, p.Sessions, p.Sessions + 2}[take(4)]
 	p.BandBytesPerSecond = [4]int64{0, 0, 0, 50}[take(4)]
+	if mode := take(16); mode < 8 {
+		p.Mode = [8]Mode{ModeQueueAll, ModePassThrough, ModeRejectNew, ModeRejectNew, ModeDryRun, ModeDryRun, ModeNormal, ModeNormal}[mode]
+	}
 	return p
 }
 

@@ -17,8 +17,11 @@ func (s *Scheduler) Hold(now time.Duration, a Ask, owner any) (*Waiter, *Respons
 	ses.present.waiters.push(w)
 	s.held++
 	verdict.Held = true
-	if ses.state == waiting {
+	switch ses.state {
+	case waiting:
 		s.appear(ses)
+		s.plan(ses)
+	case parked:
 		s.plan(ses)
 	}
 	return w, nil, verdict
@@ -66,7 +69,7 @@ func (s *Scheduler) Depart(now time.Duration, w *Waiter) bool {
 	}
 	s.release(w)
 	switch {
-	case ses.state != waiting || ses.present != nil:
+	case ses.state == active || ses.present != nil:
 	case ses.protocol:
 		s.contact(now, ses)
 	default:
@@ -89,7 +92,7 @@ func (s *Scheduler) Withdraw(now time.Duration, w *Waiter) (Verdict, bool) {
 		return Verdict{}, false
 	}
 	s.release(w)
-	if ses.state == waiting {
+	if ses.state != active {
 		verdict := s.contact(now, ses)
 		verdict.Held = true
 		return verdict, true

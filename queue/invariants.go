@@ -8,7 +8,7 @@ import (
 // CheckInvariants recounts everything and returns the first invariant that does not hold, nil when all do. O(n log n);
 // for tests and simulations. It may only be called between calls of the other methods.
 func (s *Scheduler) CheckInvariants() error {
-	for _, check := range [...]func() error{s.checkStates, s.checkActive, s.checkWaiting, s.checkDue} {
+	for _, check := range [...]func() error{s.checkStates, s.checkActive, s.checkWaiting, s.checkDue, s.checkWindows, s.checkOperated} {
 		if err := check(); err != nil {
 			return err
 		}
@@ -77,7 +77,8 @@ func (s *Scheduler) checkStates() error {
 			return fmt.Errorf("I1: a principal with %d active sessions is in the wrong place of those at their share", sum.active)
 		}
 	}
-	if total(byClass[active]) != len(s.active) || total(byClass[waiting]) != s.waiting.count || total(byClass[paused]) != s.paused.count {
+	if total(byClass[active]) != len(s.active) || total(byClass[waiting]) != s.waiting.count || total(byClass[paused]) != s.paused.count ||
+		total(byClass[parked]) != s.parked.count {
 		return errors.New("I1: lists and states disagree")
 	}
 	if limit := max(s.policy.QueueLimit, s.lowered); s.sessions.count > limit {
@@ -162,8 +163,9 @@ func (s *Scheduler) checkWaiting() error {
 			inLanes += int(l.count)
 		}
 	}
+	inLanes += len(s.apart)
 	members := s.fair.others.len()
-	for ses := s.waiting.head; ses != nil; ses = ses.link.next {
+	for ses := range s.waiting.all {
 		if ses.order > s.fair.v {
 			members++
 		}
@@ -195,7 +197,7 @@ func (s *Scheduler) checkDue() error {
 		return fmt.Errorf("I6: %d in the wheel, counter says %d", inWheel, s.due.count)
 	}
 	for ses := range s.sessions.all {
-		attended := ses.state == waiting && ses.held() > 0
+		attended := (ses.state == waiting || ses.state == parked) && ses.held() > 0
 		if ses.state == active {
 			if attended = ses.stay.running > 0 || ses.stay.idleAt > 0; !attended {
 				return fmt.Errorf("I6: session %d has a slot, no response and no end", ses.number)

@@ -33,7 +33,10 @@ type lineCursor struct {
 	sizes treeCursor[*session]
 }
 
-func (l *line) cursor() lineCursor { return lineCursor{l.turns.cursor(0), l.sizes.cursor(0)} }
+func (l *line) cursor() lineCursor { return l.cursorAt(0) }
+
+// cursorAt begins behind that many sessions.
+func (l *line) cursorAt(n int) lineCursor { return lineCursor{l.turns.cursor(n), l.sizes.cursor(n)} }
 
 // next returns the next session, nil at the end.
 func (c *lineCursor) next() *session {
@@ -59,7 +62,7 @@ func (s *Scheduler) orderKey(ses *session) orderKey {
 	if s.policy.Strategy != Ordered {
 		return ses.laneKey()
 	}
-	l := ses.principal.lane(ses.lifted)
+	l := s.laneOf(ses)
 	return l.turnKey(l.index(ses.laneKey()))
 }
 
@@ -68,6 +71,9 @@ func (s *Scheduler) orderKey(ses *session) orderKey {
 //	smallest-first  arrival + AgingEvery log2(size)   every AgingEvery waited counts as much as half the size
 //	fair-sojourn    V(join) + remaining bytes          finish under equal sharing, kept while the session lives
 func (s *Scheduler) sizeOrder(ses *session) int64 {
+	if ses.moved {
+		return ses.order
+	}
 	switch s.policy.Strategy {
 	case SmallestFirst:
 		if s.policy.AgingEvery == 0 {
@@ -129,8 +135,10 @@ func (s *Scheduler) forward(c *line, l *lane, ses *session) {
 
 // resize gives a waiting session another size. Under Ordered that moves nobody: only estimates read it.
 func (s *Scheduler) resize(ses *session, size int64) {
+	s.waiting.bytes[ses.class] -= ses.weight()
 	ses.size = size
-	l := ses.principal.lane(ses.lifted)
+	s.waiting.bytes[ses.class] += ses.weight()
+	l := s.laneOf(ses)
 	if l.count > 1 {
 		l.many.setBytes(ses.laneKey(), ses.weight())
 	}
@@ -157,6 +165,9 @@ func (s *Scheduler) giveBack(ses *session) {
 
 // unlane takes a waiting session out of the order of its class.
 func (s *Scheduler) unlane(ses *session) {
+	if s.unlaneApart(ses) {
+		return
+	}
 	c, l := &s.lines[ses.lifted], ses.principal.lane(ses.lifted)
 	c.count--
 	if s.policy.Strategy != Ordered {
@@ -173,14 +184,17 @@ func (s *Scheduler) unlane(ses *session) {
 }
 
 // served takes a session that gets a slot out of its lane and moves the lane's turn on. The turn that is used up is the first,
-// whichever session of the lane used it.
-func (s *Scheduler) served(ses *session) {
+// whichever session of the lane used it. It returns the lane that paid a turn: none when the operator gave the session its place.
+func (s *Scheduler) served(ses *session) *lane {
+	if s.unlaneApart(ses) {
+		return nil
+	}
 	c, l := &s.lines[ses.lifted], ses.principal.lane(ses.lifted)
 	if s.policy.Strategy != Ordered {
 		s.unlane(ses)
 		c.round = max(c.round, l.round)
 		l.round++
-		return
+		return l
 	}
 	c.count--
 	i := l.index(ses.laneKey())
@@ -194,6 +208,7 @@ func (s *Scheduler) served(ses *session) {
 	if i > 0 {
 		s.stales(l, 0)
 	}
+	return l
 }
 
 // shift moves all turns of a lane that was passed over by that many rounds: an absence earns nothing. It costs no more than the
@@ -269,10 +284,11 @@ func (s *Scheduler) repair() {
 
 // reorder builds all orders anew under the policy in force: sessions enter by arrival, rounds and passes stay. O(n log n).
 func (s *Scheduler) reorder() {
+	s.reunite()
 	all := make([]*session, 0, s.waiting.count)
-	for ses := s.waiting.head; ses != nil; ses = ses.link.next {
+	for ses := range s.waiting.all {
 		all = append(all, ses)
-		l := ses.principal.lane(ses.lifted)
+		l := ses.principal.needLane(ses.lifted)
 		l.one, l.many, l.count, l.stale = nil, tree[*session]{}, 0, -1
 	}
 	slices.SortFunc(all, func(a, b *session) int {
@@ -302,12 +318,15 @@ func (s *Scheduler) liftedClass(now time.Duration, ses *session) Class {
 	if s.policy.AgingEvery == 0 || ses.class <= Release {
 		return ses.class
 	}
-	steps := (ses.waited() + now - ses.since) / s.policy.AgingEvery
-	return Class(max(int64(Release), int64(ses.class)-int64(steps)))
+	steps := (ses.waited() + s.aged(now, ses)) / s.policy.AgingEvery
+	return s.calendar.liftable(ses.class, Class(max(int64(Release), int64(ses.class)-int64(steps))))
 }
 
 // lift moves a session into the class that aging gives it.
 func (s *Scheduler) lift(now time.Duration, ses *session) {
+	if ses.moved || ses.state == parked {
+		return
+	}
 	if lifted := s.liftedClass(now, ses); lifted != ses.lifted {
 		s.unlane(ses)
 		s.enlane(ses, lifted)
@@ -324,7 +343,7 @@ func (s *Scheduler) charge(class int) {
 	least := s.lines[class].pass
 	for c := range s.lines {
 		longest = max(longest, s.stride(c))
-		if s.lines[c].count > 0 {
+		if s.lines[c].count > 0 && !s.calendar.bars[c] {
 			least = min(least, s.lines[c].pass)
 		}
 	}

@@ -35,7 +35,10 @@ func TestQ19_AnyHistoryKeepsTheInvariantsAndReturnsToZero(t *testing.T) {
 			},
 			"tick":      func(*rapid.T) { m.step(func() { m.now += TickEvery; m.s.Tick(m.now) }) },
 			"configure": m.configureAny,
+			"act":       m.actAny,
+			"gate":      func(rt *rapid.T) { m.step(func() { m.s.SetGate(m.now, rapid.IntRange(0, 2).Draw(rt, "gate") > 0) }) },
 		})
+		m.step(func() { m.s.SetGate(m.now, true) })
 		m.end()
 	})
 }
@@ -60,6 +63,7 @@ func drawPolicy(rt *rapid.T) Policy {
 	p.QueueLimit = 12
 	p.QueuePerPrincipal = rapid.IntRange(1, 8).Draw(rt, "queuePerPrincipal")
 	p.BandBytesPerSecond = rapid.SampledFrom([]int64{0, 100}).Draw(rt, "band")
+	p.Mode = rapid.SampledFrom([]Mode{ModeNormal, ModeNormal, ModeNormal, ModeNormal, ModeQueueAll, ModePassThrough, ModeRejectNew, ModeDryRun}).Draw(rt, "mode")
 	for c := range p.Weights {
 		p.Weights[c] = rapid.IntRange(1, 9).Draw(rt, "weight")
 	}
@@ -84,11 +88,11 @@ func (m *machine) step(event func()) {
 	}
 	after := m.snap()
 	p := m.s.Policy()
-	if n := after.ActiveTotal(); n > max(p.Sessions, before.ActiveTotal()) {
+	if n := after.ActiveTotal(); p.Mode != ModeDryRun && n > max(p.Sessions, before.ActiveTotal()) {
 		m.t.Fatalf("I2: %d active on %d slots", n, p.Sessions)
 	}
 	others := func(s Snapshot) int { return s.ActiveTotal() - s.Active[Interactive] }
-	if n := others(after); n > max(p.Sessions-p.Reserve, others(before)) {
+	if n := others(after); p.Mode != ModeDryRun && n > max(p.Sessions-p.Reserve, others(before)) {
 		m.t.Fatalf("I3: %d others active on %d-%d slots", n, p.Sessions, p.Reserve)
 	}
 	ended := total64(after.Counts.Ended) - total64(before.Counts.Ended)
@@ -127,7 +131,7 @@ func (m *machine) askAny(rt *rapid.T) {
 		if (r != nil) != (v.Outcome == Admitted) {
 			rt.Fatalf("response %v with %v", r != nil, v.Outcome)
 		}
-		if v.Outcome == Queued && (v.Position < 1 || v.Position > m.snap().WaitingTotal() || v.CheckIn < time.Second || v.CheckIn > 5*time.Minute) {
+		if v.Outcome == Queued && (v.Position < 1 && !m.session(a.Key).stopped || v.Position > m.snap().WaitingTotal() || v.CheckIn < time.Second || v.CheckIn > 5*time.Minute) {
 			rt.Fatalf("told %+v with %d waiting", v, m.snap().WaitingTotal())
 		}
 		if r != nil {
@@ -196,6 +200,14 @@ func (m *machine) withdrawAny(rt *rapid.T) {
 	})
 }
 
+// actAny is any action of an operator. Of a kicked session the responses are dead: they are ended like others, which must do nothing.
+func (m *machine) actAny(rt *rapid.T) {
+	a := Action{Kind: ActionKind(rapid.IntRange(0, int(actionCount)-1).Draw(rt, "action")), Class: Class(rapid.IntRange(0, Classes-1).Draw(rt, "class"))}
+	m.step(func() {
+		_ = m.s.Act(m.now, drawAsk(rt).Key, a) // refusals are the oracle's business
+	})
+}
+
 func (m *machine) configureAny(rt *rapid.T) {
 	p := drawPolicy(rt)
 	p.Strategy = Strategy(rapid.IntRange(0, len(strategyNames)-1).Draw(rt, "strategy"))
@@ -226,7 +238,8 @@ func (m *machine) end() {
 		m.step(func() { m.now += time.Minute; m.s.Tick(m.now) })
 	}
 	snap := m.snap()
-	if snap.ActiveTotal() != 0 || snap.WaitingTotal() != 0 || snap.Paused != 0 || snap.Held != 0 || m.s.sessions.count != 0 || len(m.s.principals) != 0 || len(m.s.objects) != 0 || m.s.due.count != 0 {
+	if snap.ActiveTotal() != 0 || snap.WaitingTotal() != 0 || snap.Paused != 0 || snap.Held != 0 || m.s.sessions.count != 0 || len(m.s.principals) != 0 || len(m.s.objects) != 0 || m.s.due.count != 0 ||
+		m.s.parked.count != 0 || len(m.s.apart) != 0 || len(m.s.strays) != 0 || len(m.s.expelled.byKey) != 0 || len(m.s.expelled.order) != 0 {
 		m.t.Fatalf("something stayed: %+v", snap)
 	}
 	if ends := uint64(len(m.s.TakeEnded())); ends != total64(snap.Counts.Ended) || ends != m.stays {

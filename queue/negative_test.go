@@ -269,6 +269,13 @@ func TestQ3_Q7_Q19_FaultsAreCaught(t *testing.T) {
 		{"an object of a bundle counted twice", func(s *Scheduler) subject { return &doubledMember{Scheduler: s} }},
 		{"slots given before those who held places are back", func(s *Scheduler) subject { return hasty{s} }},
 		{"marks in the grace after a restart", func(s *Scheduler) subject { return overtaking{s} }},
+		{"a shut class that starts somebody", func(s *Scheduler) subject { return deafToWindows{s} }},
+		{"a class that saves turns while it is shut", func(s *Scheduler) subject { return savingWindows{s} }},
+		{"a pause that is not carried out", func(s *Scheduler) subject { return deafToPause{s} }},
+		{"a kicked session that comes back to its place", func(s *Scheduler) subject { return forgivingKick{s} }},
+		{"a move that the principal pays for", func(s *Scheduler) subject { return payingMove{s} }},
+		{"a gate that does not shut", func(s *Scheduler) subject { return openGate{s} }},
+		{"a dry run that lets somebody wait", func(s *Scheduler) subject { return waitingDryRun{s} }},
 		{"a slot held for the absent head", func(s *Scheduler) subject { return reservedForHead{s} }},
 	} {
 		t.Run(fault.name, func(t *testing.T) {

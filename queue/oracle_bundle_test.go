@@ -81,7 +81,7 @@ func (o *oracle) peek(ses *oSession) oAnswer {
 	case ses.state == oActive && ses.running >= o.policy.RangesPerSession:
 		return oAnswer{outcome: RangesBusy, class: ses.class, arrival: ses.arrival}
 	case ses.state == oActive:
-	case !o.mayTake(ses):
+	case !o.peekTakes(ses):
 		return o.contact(ses)
 	default:
 		o.expects(ses)

@@ -1,6 +1,7 @@
 package queue
 
 import (
+	"cmp"
 	"slices"
 	"time"
 )
@@ -8,7 +9,7 @@ import (
 // This file is the oracle's ways out: ends of responses, sessions and waits, and what is remembered.
 
 func (o *oracle) progress(r *oResponse, n int64) {
-	if r.done || n <= 0 {
+	if r.done || n <= 0 || r.ses.state == oDropped {
 		return
 	}
 	r.bytes += n
@@ -23,6 +24,9 @@ func (o *oracle) close(r *oResponse) bool {
 		return false
 	}
 	r.done = true
+	if r.ses.state == oDropped { // it was kicked
+		return false
+	}
 	r.ses.running--
 	r.ses.open -= r.bytes
 	return true
@@ -49,7 +53,7 @@ func (o *oracle) finish(r *oResponse, first, end int64, complete bool) {
 		o.stop(ses, ReasonCompleted)
 	case ses.leaving:
 		o.stop(ses, ReasonCancelled)
-	case ses.yielding.ses != nil:
+	case ses.givesUp():
 		o.yield(ses)
 	case ses.members != nil:
 		ses.due = o.now + min(2*time.Second, o.policy.IdleFor)
@@ -86,7 +90,7 @@ func (o *oracle) leave(key Key) {
 	ses := o.sessions[key]
 	switch {
 	case ses == nil:
-	case ses.state == oWaiting:
+	case ses.state == oWaiting, ses.state == oParked:
 		o.answerAll(ses, Gone)
 		o.leaveOrder(ses)
 		o.end(oEnd{Class: ses.class, Reason: ReasonCancelled, Wait: o.now - ses.since})
@@ -106,7 +110,7 @@ func (o *oracle) drain() {
 	o.draining = true
 	for _, ses := range o.all() {
 		switch ses.state {
-		case oWaiting:
+		case oWaiting, oParked:
 			o.answerAll(ses, Draining)
 			o.leaveOrder(ses)
 			o.end(oEnd{Class: ses.class, Reason: ReasonDrained, Wait: o.now - ses.since})
@@ -119,7 +123,7 @@ func (o *oracle) drain() {
 
 // configure is Configure of a valid policy; slots are those in force afterwards.
 func (o *oracle) configure(p Policy, slots int) {
-	old := o.policy
+	old, halted := o.policy, o.halted()
 	o.policy, o.slots = p, slots
 	o.rated = o.rated || p.BandBytesPerSecond > 0
 	if old.Strategy != p.Strategy || p.Strategy == SmallestFirst && old.AgingEvery != p.AgingEvery {
@@ -127,12 +131,18 @@ func (o *oracle) configure(p Policy, slots int) {
 	}
 	for _, ses := range o.bySince(oWaiting) {
 		switch {
-		case p.Strategy == Shared || ses.judgedBy() <= p.SessionMinBytes:
+		case !o.queues(ses.judgedBy()):
 			o.endByPolicy(ses)
 		case old.AgingEvery != p.AgingEvery:
 			o.move(ses, o.liftedClass(ses))
 		}
 	}
+	for _, ses := range o.bySince(oParked) {
+		if !o.queues(ses.judgedBy()) {
+			o.endByPolicy(ses)
+		}
+	}
+	o.haltChange(halted)
 	for _, ses := range o.all() {
 		if ses.state == oActive {
 			o.reconsider(ses)
@@ -164,7 +174,7 @@ func (o *oracle) stop(ses *oSession, reason Reason) {
 func (o *oracle) freeSlot(ses *oSession, reason Reason) {
 	o.end(oEnd{Class: ses.class, Reason: reason, Started: true, Wait: ses.wait, Duration: o.now - ses.since, Bytes: ses.bytes})
 	ses.bytes, ses.wait, ses.due = 0, 0, 0
-	ses.chosenFor, ses.yielding = oStay{}, oStay{}
+	ses.chosenFor, ses.yielding, ses.halting = oStay{}, oStay{}, false
 	ses.state = oDropped
 }
 
@@ -196,7 +206,7 @@ func (o *oracle) end(e oEnd) {
 
 // fill starts held requests of an active session as long as it has places.
 func (o *oracle) fill(ses *oSession) {
-	for len(ses.waiters) > 0 && ses.running < o.policy.RangesPerSession && ses.yielding.ses == nil {
+	for len(ses.waiters) > 0 && ses.running < o.policy.RangesPerSession && !ses.givesUp() {
 		w := ses.waiters[0]
 		ses.waiters = ses.waiters[1:]
 		w.ses = nil
@@ -270,6 +280,10 @@ func (o *oracle) all() []*oSession {
 // bySince are the sessions of a state in the order they entered it.
 func (o *oracle) bySince(state oState) []*oSession {
 	out := slices.DeleteFunc(o.all(), func(ses *oSession) bool { return ses.state != state })
+	if state == oWaiting { // those who began to wait at one moment by their number, which all already has them by
+		slices.SortStableFunc(out, func(a, b *oSession) int { return cmp.Compare(a.since, b.since) })
+		return out
+	}
 	slices.SortFunc(out, func(a, b *oSession) int { return a.entered - b.entered })
 	return out
 }

@@ -13,7 +13,7 @@ func (o *oracle) hold(a Ask, id int) (oAnswer, *oWaiter) {
 		return answer, nil
 	}
 	ses := o.sessions[a.Key]
-	if ses.yielding.ses != nil {
+	if ses.givesUp() {
 		return answer, nil
 	}
 	w := &oWaiter{id: id, ses: ses, asked: a.Range, validator: a.Validator, member: a.Member}
@@ -38,7 +38,7 @@ func (o *oracle) withdraw(w *oWaiter) (oAnswer, bool) {
 	switch {
 	case !ok:
 		return oAnswer{}, false
-	case ses.state == oWaiting:
+	case ses.state != oActive:
 		return o.contact(ses), true
 	}
 	return oAnswer{outcome: RangesBusy, class: ses.class, arrival: ses.arrival}, true
@@ -50,7 +50,7 @@ func (o *oracle) depart(w *oWaiter, noShow func(Key) (noShow, checkAt time.Durat
 	switch {
 	case !ok:
 		return false
-	case ses.state != oWaiting || len(ses.waiters) > 0:
+	case ses.state == oActive || len(ses.waiters) > 0:
 	case ses.protocol:
 		if !ses.told {
 			o.counts.Queued++

@@ -30,11 +30,15 @@ func (o *oracle) class(c Class) []*oSession {
 		turns := map[*oSession]uint64{}
 		index := map[*oPrincipal]uint64{}
 		for _, ses := range out {
+			if ses.apart != nil {
+				turns[ses] = ses.apart.round
+				continue
+			}
 			turns[ses] = ses.who.lanes[c].round + index[ses.who]
 			index[ses.who]++
 		}
 		slices.SortStableFunc(out, func(a, b *oSession) int {
-			x, y := &a.who.lanes[c], &b.who.lanes[c]
+			x, y := a.laneIn(c), b.laneIn(c)
 			return cmp.Or(cmp.Compare(turns[a], turns[b]), cmp.Compare(x.ringArrival, y.ringArrival), cmp.Compare(x.ringNumber, y.ringNumber))
 		})
 	}
@@ -43,6 +47,9 @@ func (o *oracle) class(c Class) []*oSession {
 
 // sizeKey is the place of a session under smallest-first: each AgingEvery waited counts like half the size.
 func (o *oracle) sizeKey(ses *oSession) float64 {
+	if ses.moved {
+		return ses.order
+	}
 	if o.policy.AgingEvery == 0 {
 		return float64(ses.size)
 	}
@@ -57,22 +64,26 @@ func (o *oracle) merged() []*oSession {
 	for c := range lists {
 		lists[c] = o.class(Class(c))
 	}
+	o.rebar()
 	passes := o.passes
 	var out []*oSession
-	for {
-		best := -1
-		for c := range lists {
-			if len(lists[c]) > 0 && (best < 0 || passes[c] < passes[best]) {
-				best = c
+	for _, group := range o.groups() {
+		for {
+			best := -1
+			for _, c := range group {
+				if len(lists[c]) > 0 && (best < 0 || passes[c] < passes[best]) {
+					best = int(c)
+				}
 			}
+			if best < 0 {
+				break
+			}
+			out = append(out, lists[best][0])
+			lists[best] = lists[best][1:]
+			passes[best] += o.stride(best)
 		}
-		if best < 0 {
-			return out
-		}
-		out = append(out, lists[best][0])
-		lists[best] = lists[best][1:]
-		passes[best] += o.stride(best)
 	}
+	return out
 }
 
 // join starts a wait.
@@ -80,6 +91,10 @@ func (o *oracle) join(ses *oSession) {
 	ses.state, ses.since, ses.told, ses.noShow = oWaiting, o.now, false, 0
 	o.entries++
 	ses.entered = o.entries
+	if ses.stopped {
+		ses.state = oParked
+		return
+	}
 	o.enter(ses, o.liftedClass(ses))
 	if ses.finish == 0 {
 		o.enterVirtual(ses)
@@ -88,12 +103,13 @@ func (o *oracle) join(ses *oSession) {
 
 // enter puts a session into a class. Its state is waiting, but it is in no class yet.
 func (o *oracle) enter(ses *oSession, c Class) {
+	o.rebar()
 	l := &ses.who.lanes[c]
 	classEmpty, laneEmpty := true, true
 	for _, other := range o.sessions {
 		if other != ses && other.state == oWaiting && other.lifted == c {
 			classEmpty = false
-			laneEmpty = laneEmpty && other.who != ses.who
+			laneEmpty = laneEmpty && (other.who != ses.who || other.apart != nil)
 		}
 	}
 	if classEmpty {
@@ -110,7 +126,7 @@ func (o *oracle) enter(ses *oSession, c Class) {
 
 // move puts a waiting session into another class.
 func (o *oracle) move(ses *oSession, c Class) {
-	if ses.lifted != c {
+	if ses.lifted != c && !ses.moved {
 		o.enter(ses, c)
 	}
 }
@@ -118,6 +134,14 @@ func (o *oracle) move(ses *oSession, c Class) {
 // reclass is what a request of a waiting session says about its class and size: with another one it joins its lane anew, at
 // its old arrival.
 func (o *oracle) reclass(ses *oSession, class Class, size int64) {
+	if ses.state == oParked {
+		if ses.size != size {
+			o.unghost(ses)
+			ses.finish = 0
+		}
+		ses.class, ses.size = class, size
+		return
+	}
 	if ses.class == class && (ses.size == size || o.policy.Strategy == Ordered) {
 		ses.size = size // which moves nobody
 		return
@@ -126,7 +150,7 @@ func (o *oracle) reclass(ses *oSession, class Class, size int64) {
 		ses.size = size
 		o.enterVirtual(ses)
 	}
-	ses.class = class
+	ses.class, ses.moved, ses.apart = class, false, nil
 	o.enter(ses, o.liftedClass(ses))
 }
 
@@ -134,21 +158,23 @@ func (o *oracle) reclass(ses *oSession, class Class, size int64) {
 func (o *oracle) liftedClass(ses *oSession) Class {
 	c, waited := ses.class, ses.waited
 	if ses.state == oWaiting {
-		waited += o.now - ses.since
+		waited += o.aged(ses)
 	}
-	if o.policy.AgingEvery == 0 {
+	if o.policy.AgingEvery == 0 || o.restricted(c) {
 		return c
 	}
 	for ; c > Release && waited >= o.policy.AgingEvery; c-- {
 		waited -= o.policy.AgingEvery
+	}
+	for ; c < ses.class && o.restricted(c); c++ { // nobody stands among those outside their window
 	}
 	return c
 }
 
 // leaveOrder ends the waiting of a session; the caller says what it is then.
 func (o *oracle) leaveOrder(ses *oSession) {
-	ses.waited += o.now - ses.since
-	ses.state = oDropped
+	ses.waited += o.aged(ses)
+	ses.state, ses.moved, ses.apart = oDropped, false, nil
 	ses.blockedBy = oStay{}
 	o.unghost(ses)
 }
@@ -180,16 +206,16 @@ func (o *oracle) free() (all, common int) {
 // standsBack reports whether a session takes no slot for a reason of its own: it gave one up to a head that still waits, or it is
 // a newcomer in the grace after a restart.
 func (o *oracle) standsBack(ses *oSession) bool {
-	return ses.blockedBy.waits() || o.now < o.gather || o.now < o.grace && ses.newcomer()
+	return o.barred(ses.class) || ses.blockedBy.waits() && !o.barred(ses.blockedBy.ses.class) || o.now < o.gather || o.now < o.grace && ses.newcomer()
 }
 
 // mayTake reports whether a waiting session whose client is present takes a slot now.
 func (o *oracle) mayTake(ses *oSession) bool {
-	if o.draining || o.standsBack(ses) {
+	if o.draining || o.halted() || o.standsBack(ses) {
 		return false
 	}
 	all, common := o.free()
-	order := o.merged()
+	order := o.contending()
 	if common == 0 {
 		order = slices.DeleteFunc(order, func(other *oSession) bool { return other.lifted != Interactive })
 	}
@@ -237,15 +263,20 @@ func (o *oracle) admit(ses *oSession) {
 	o.payPass(int(ses.lifted))
 	c := ses.lifted
 	l := &ses.who.lanes[c]
-	if o.rounds[c] > 0 && o.policy.Strategy == Ordered {
-		l.round = max(l.round, o.rounds[c]-1)
+	if ses.apart != nil {
+		l = nil // nobody pays for a place that the operator gave
+	} else {
+		if o.rounds[c] > 0 && o.policy.Strategy == Ordered {
+			l.round = max(l.round, o.rounds[c]-1)
+		}
+		o.rounds[c] = max(o.rounds[c], l.round)
+		l.round++
 	}
-	o.rounds[c] = max(o.rounds[c], l.round)
-	l.round++
-	ses.charged = l
+	ses.charged, ses.moved, ses.apart = l, false, nil
 	ses.slots++
 	ses.wait = o.now - ses.since
-	ses.waited += ses.wait
+	ses.waited += o.aged(ses)
+	ses.outside = o.restricted(ses.class)
 	ses.state, ses.since, ses.due, ses.announced = oActive, o.now, 0, false
 	ses.blockedBy = oStay{}
 	o.counts.Started++
@@ -256,11 +287,12 @@ func (o *oracle) admit(ses *oSession) {
 
 // payPass moves the pass of a class by one slot. Absence earns at most a stride of the lightest class.
 func (o *oracle) payPass(c int) {
+	o.rebar()
 	var longest uint64
 	least := o.passes[c]
 	for d := range o.passes {
 		longest = max(longest, o.stride(d))
-		if len(o.class(Class(d))) > 0 {
+		if len(o.class(Class(d))) > 0 && !o.barred(Class(d)) {
 			least = min(least, o.passes[d])
 		}
 	}
@@ -275,6 +307,15 @@ func (o *oracle) payPass(c int) {
 
 // dispatch gives free slots to held requests, the first that may take one in the order at a time.
 func (o *oracle) dispatch() {
+	if o.waves() {
+		for _, ses := range o.merged() {
+			if len(ses.waiters) > 0 && o.takes(ses) {
+				o.admit(ses)
+				o.fill(ses)
+			}
+		}
+		return
+	}
 	for {
 		i, order := -1, o.merged()
 		if all, _ := o.free(); all > 0 {
@@ -290,12 +331,14 @@ func (o *oracle) dispatch() {
 
 // tick is Tick; slots are those in force after it.
 func (o *oracle) tick(slots int) {
+	o.expireExpelled()
+	o.settleWindows()
 	o.expire()
 	o.slots = slots
 	all, common := o.free()
 	usable := 0
 	for _, ses := range o.sessions {
-		if ses.state == oWaiting && (ses.lifted == Interactive || common > 0) {
+		if ses.state == oWaiting && (ses.lifted == Interactive || common > 0) && !o.barred(ses.class) {
 			usable++
 		}
 	}
@@ -307,6 +350,9 @@ func (o *oracle) tick(slots int) {
 	}
 	if o.tickedAt < o.gather {
 		o.unclaimed, o.lateUnclaimed = 0, 0
+	}
+	if o.haltSeen {
+		o.unclaimed, o.lateUnclaimed, o.haltSeen = 0, 0, o.halted()
 	}
 	if o.tickedAt = o.now; o.now < o.grace {
 		o.lateUnclaimed = 0
@@ -326,9 +372,13 @@ func (o *oracle) dueAt(ses *oSession) (time.Duration, bool) {
 		return o.forgottenAt(ses), true
 	}
 	at, found := ses.noShow, len(ses.waiters) == 0
-	if every := o.policy.AgingEvery; every > 0 && ses.lifted > Release {
-		steps := int64(ses.class-ses.lifted) + 1
-		if lift := ses.since - ses.waited + time.Duration(steps)*every; !found || lift < at {
+	if every := o.policy.AgingEvery; every > 0 && ses.state == oWaiting && !ses.moved && ses.lifted > Release && !o.restricted(ses.class) {
+		to := ses.lifted - 1
+		for to >= Release && o.restricted(to) {
+			to--
+		}
+		lift := max(ses.since, o.windows.opened[ses.class]) - ses.waited + time.Duration(ses.class-to)*every
+		if to >= Release && (!found || lift < at) {
 			at, found = lift, true
 		}
 	}

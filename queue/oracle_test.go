@@ -17,6 +17,7 @@ const (
 	oWaiting oState = iota
 	oActive
 	oPaused
+	oParked
 	oDropped
 )
 
@@ -53,6 +54,8 @@ type oSession struct {
 	from           int64               // offset from which F counts the bytes to come
 	members        map[uint64]*oMember // objects of a bundle
 	largest        int64               // size of one of them
+	outside        bool                // began outside the window of its class
+	oOperated
 }
 
 // oStay is one wait of a session.
@@ -141,6 +144,8 @@ type oracle struct {
 	gather, grace time.Duration
 	tickedAt      time.Duration
 	shuffled      [Classes]oShuffle
+	windows       oWindows
+	oDesk
 
 	virtual int64       // V of fair-sojourn
 	pool    int64       // delivered bytes that did not suffice for one more each
@@ -164,24 +169,24 @@ type oracle struct {
 }
 
 // seen counts what histories must have in them to prove anything about it.
-type seen struct{ ready, bundles, returned, overdue int }
+type seen struct{ ready, bundles, returned, overdue, windows, acts, waved int }
 
 func (a seen) plus(b seen) seen {
-	return seen{a.ready + b.ready, a.bundles + b.bundles, a.returned + b.returned, a.overdue + b.overdue}
+	return seen{a.ready + b.ready, a.bundles + b.bundles, a.returned + b.returned, a.overdue + b.overdue, a.windows + b.windows, a.acts + b.acts, a.waved + b.waved}
 }
 
 type oShuffle struct{ from, until time.Duration }
 
 func newOracle(p Policy) *oracle {
 	return &oracle{policy: p, slots: p.Sessions, sessions: map[Key]*oSession{}, who: map[string]*oPrincipal{},
-		settled: map[int]oAnswer{}, rated: p.BandBytesPerSecond > 0}
+		settled: map[int]oAnswer{}, rated: p.BandBytesPerSecond > 0, windows: oWindows{share: [Classes]int{1000, 1000, 1000, 1000}}, oDesk: oDesk{haltSeen: p.Mode == ModeQueueAll}}
 }
 
 // ask is Ask, and hold is Ask with a request that stays.
 func (o *oracle) ask(a Ask) oAnswer {
 	a.Class = min(a.Class, Background)
 	ses := o.sessions[a.Key]
-	small := o.policy.Strategy == Shared || a.SizeBytes <= o.policy.SessionMinBytes
+	small := !o.queues(a.SizeBytes)
 	a.Bundle = o.bundled(ses, &a)
 	switch {
 	case a.Bundle && small:
@@ -196,15 +201,23 @@ func (o *oracle) ask(a Ask) oAnswer {
 		}
 		return o.next(ses, a)
 	case small:
-		if ses != nil && ses.state == oWaiting {
+		if ses != nil && (ses.state == oWaiting || ses.state == oParked) {
 			o.endByPolicy(ses)
 		}
 		return oAnswer{outcome: PerRequest, class: a.Class}
 	case o.draining:
 		return oAnswer{outcome: Draining, class: a.Class}
 	}
+	if ses == nil {
+		if answer, refused := o.refusedAnew(&a); refused {
+			return answer
+		}
+	} else if ses.pinned {
+		a.Class = ses.class
+	}
 	if ses == nil || ses.state == oPaused {
-		if o.count(oWaiting)+o.count(oActive) >= o.policy.QueueLimit || o.live(a.Key.Principal) >= o.policy.QueuePerPrincipal {
+		if o.count(oWaiting)+o.count(oParked)+o.count(oActive) >= o.policy.QueueLimit ||
+			o.policy.Mode != ModeDryRun && o.live(a.Key.Principal) >= o.policy.QueuePerPrincipal {
 			o.counts.Refused++
 			return oAnswer{outcome: LimitReached, class: a.Class}
 		}
@@ -225,7 +238,7 @@ func (o *oracle) ask(a Ask) oAnswer {
 	if a.Peek {
 		return o.peek(ses)
 	}
-	if !o.mayTake(ses) {
+	if !o.takes(ses) {
 		return o.contact(ses)
 	}
 	o.admit(ses)
@@ -235,6 +248,14 @@ func (o *oracle) ask(a Ask) oAnswer {
 
 // next answers a request of an active session.
 func (o *oracle) next(ses *oSession, a Ask) oAnswer {
+	if o.mustHalt(ses) {
+		if ses.running > 0 {
+			ses.halting = true
+			return oAnswer{outcome: Queued, class: ses.class, arrival: ses.arrival}
+		}
+		o.halt(ses)
+		return o.contact(ses)
+	}
 	if o.yields(ses) {
 		if ses.running == 0 {
 			o.yield(ses)

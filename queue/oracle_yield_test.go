@@ -11,8 +11,8 @@ import (
 
 // choose is what a tick does about a head without a slot: at most one active session is to give its slot up for it.
 func (o *oracle) choose() {
-	order := o.merged()
-	if !o.policy.Preempt || o.draining || len(order) == 0 {
+	order := o.contending()
+	if !o.policy.Preempt || o.draining || o.halted() || o.waves() || len(order) == 0 {
 		return
 	}
 	h := order[0]
@@ -93,24 +93,25 @@ func (o *oracle) yields(ses *oSession) bool {
 		ses.yielding = ses.chosenFor
 		return true
 	}
-	ses.chosenFor, ses.yielding = oStay{}, oStay{}
+	ses.chosenFor, ses.yielding, ses.halting = oStay{}, oStay{}, false
 	o.fill(ses)
 	return false
 }
 
 // lent reports whether the slot of a session may be asked back at all.
 func (o *oracle) lent(ses *oSession) bool {
-	return ses.state == oActive && ses.protocol && o.now-ses.since >= time.Minute && !ses.chosenFor.waits() && ses.yielding.ses == nil
+	return ses.state == oActive && !ses.stopped && !o.restricted(ses.class) && ses.protocol && o.now-ses.since >= time.Minute && !ses.chosenFor.waits() && ses.yielding.ses == nil
 }
 
 // mustYield reports whether the choice of a session still holds: its head waits, no slot freed for it, and this one is of use to it.
 func (o *oracle) mustYield(ses *oSession) bool {
 	h := ses.chosenFor
-	return h.waits() && !o.slotFor(h.ses) && o.usable(ses, h.ses) && o.policy.Preempt && !o.draining && !ses.leaving
+	return h.waits() && !o.halted() && !o.waves() && !o.barred(h.ses.class) && !o.restricted(ses.class) && !o.slotFor(h.ses) && o.usable(ses, h.ses) && o.policy.Preempt && !o.draining && !ses.leaving
 }
 
 // reconsider ends the yielding of a session that need not any more.
 func (o *oracle) reconsider(ses *oSession) {
+	ses.halting = ses.halting && o.mustHalt(ses)
 	if ses.yielding.ses != nil && !o.mustYield(ses) {
 		ses.chosenFor, ses.yielding = oStay{}, oStay{}
 	}
@@ -118,6 +119,10 @@ func (o *oracle) reconsider(ses *oSession) {
 
 // yield takes the slot of a session that gave it up; it waits anew.
 func (o *oracle) yield(ses *oSession) {
+	if o.mustHalt(ses) {
+		o.halt(ses)
+		return
+	}
 	head := ses.yielding
 	o.freeSlot(ses, ReasonYielded)
 	ses.arrival, ses.waited, ses.charged, ses.ticketed = o.now, 0, nil, false
@@ -176,7 +181,7 @@ func (o *oracle) restrategy() {
 	queue := slices.DeleteFunc(o.all(), func(ses *oSession) bool { return ses.state != oWaiting })
 	slices.SortStableFunc(queue, func(a, b *oSession) int { return cmp.Compare(a.arrival, b.arrival) })
 	for _, ses := range queue {
-		ses.state = oDropped
+		ses.state, ses.moved, ses.apart = oDropped, false, nil
 	}
 	passes := o.passes
 	for _, ses := range queue {

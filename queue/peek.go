@@ -14,7 +14,7 @@ func (s *Scheduler) peek(now time.Duration, ses *session) Verdict {
 		return rangesBusy(ses)
 	case ses.state == active:
 		return Verdict{Outcome: Ready, Class: ses.class, Waited: ses.stay.wait, CheckIn: headFloor, Arrival: ses.arrival}
-	case !s.eligible(ses):
+	case ses.state == parked || !s.eligible(ses) && !s.waves():
 		return s.contact(now, ses)
 	}
 	s.expect(now, ses, headFloor)

@@ -28,6 +28,12 @@ func (s *Scheduler) before(c, own, rank int) int {
 	if c == own || s.lines[c].count == 0 {
 		return 0
 	}
+	switch theirs, ours := s.calendar.group[c], s.calendar.group[own]; {
+	case theirs > ours: // shut for longer
+		return 0
+	case theirs < ours: // all of them start before the class opens, as far as is known now
+		return s.lines[c].count
+	}
 	pass := s.lines[own].pass + uint64(rank)*s.stride(own)
 	if pass < s.lines[c].pass {
 		return 0
@@ -41,31 +47,7 @@ func (s *Scheduler) before(c, own, rank int) int {
 }
 
 // walkOrder calls yield with the waiting sessions in the merged order until it returns false.
-func (s *Scheduler) walkOrder(yield func(*session) bool) {
-	var (
-		passes  [Classes]uint64
-		strides [Classes]uint64
-		cursors [Classes]lineCursor
-		next    [Classes]*session
-	)
-	for c := range s.lines {
-		passes[c], strides[c], cursors[c] = s.lines[c].pass, s.stride(c), s.lines[c].cursor()
-		next[c] = cursors[c].next()
-	}
-	for {
-		best := -1
-		for c := range next {
-			if next[c] != nil && (best < 0 || passes[c] < passes[best]) {
-				best = c
-			}
-		}
-		if best < 0 || !yield(next[best]) {
-			return
-		}
-		next[best] = cursors[best].next()
-		passes[best] += strides[best]
-	}
-}
+func (s *Scheduler) walkOrder(yield func(*session) bool) { s.walkFrom(0, yield) }
 
 // slots is how many sessions may be active now.
 func (s *Scheduler) slots() int { return s.policy.Sessions + s.extra }
@@ -108,7 +90,7 @@ func (s *Scheduler) windows() (all, common int) {
 func (s *Scheduler) front(onlyInteractive bool) *session {
 	best := -1
 	for c := range s.lines {
-		if s.lines[c].count == 0 || onlyInteractive && c != int(Interactive) {
+		if s.lines[c].count == 0 || s.calendar.bars[c] || onlyInteractive && c != int(Interactive) {
 			continue
 		}
 		if best < 0 || s.lines[c].pass < s.lines[best].pass {
@@ -133,7 +115,7 @@ func (s *Scheduler) passedOver(ses, head *session, onlyInteractive bool) (n int)
 	own := int(ses.lifted)
 	rank, _ := s.rankInLine(ses)
 	for c := range s.lines {
-		if s.lines[c].count == 0 || onlyInteractive && c != int(Interactive) {
+		if s.lines[c].count == 0 || s.calendar.bars[c] || onlyInteractive && c != int(Interactive) {
 			continue
 		}
 		end, within := key, true
@@ -146,8 +128,12 @@ func (s *Scheduler) passedOver(ses, head *session, onlyInteractive bool) (n int)
 			}
 		}
 		for _, p := range s.full {
+			if p == head.principal {
+				continue
+			}
+			n += s.straysBefore(p, Class(c), end, within)
 			l := p.lane(Class(c))
-			if l == nil || l.count == 0 || p == head.principal {
+			if l == nil || l.count == 0 {
 				continue
 			}
 			switch {
@@ -175,7 +161,7 @@ func (l *lane) turnsBefore(end orderKey) int {
 // eligible reports whether a waiting session whose client is present may take a slot now.
 func (s *Scheduler) eligible(ses *session) bool {
 	all, common := s.free()
-	if all == 0 || s.draining || ses.class != Interactive && common == 0 {
+	if all == 0 || s.draining || s.halted() || ses.state == parked || ses.class != Interactive && common == 0 {
 		return false
 	}
 	switch {
@@ -193,7 +179,11 @@ func (s *Scheduler) mustStandBack(ses *session) bool {
 	if s.gathering() || s.now < s.graceUntil && ses.newcomer() {
 		return true
 	}
-	return ses.yieldTo() != nil
+	if s.calendar.bars[ses.class] {
+		return true
+	}
+	head := ses.yieldTo()
+	return head != nil && !s.calendar.bars[head.class] // a head that must wait for its window keeps nobody back
 }
 
 // marked reports whether a waiting session is near enough to the front of the order to take one of the free slots.
@@ -205,6 +195,7 @@ func (s *Scheduler) marked(ses *session, all, common int) bool {
 	onlyInteractive := common == 0
 	head := s.front(onlyInteractive)
 	ahead, _ := s.place(ses, onlyInteractive)
+	ahead -= s.barredBefore(ses, onlyInteractive)
 	if s.overShare(ses, head) {
 		return s.missed() >= shareGrace && ahead < window
 	}

@@ -35,6 +35,7 @@ type Policy struct {
 	Preempt            bool          // a protocol client's session may lose its slot at a range boundary, see the package doc
 	SessionsElastic    int           // slots that may open while the link is not full, Sessions..1024; 0 = Sessions, that is none
 	BandBytesPerSecond int64         // configured band, the floor of the measured rate; 0 = none configured
+	Mode               Mode          // how far decisions are carried out
 }
 
 // DefaultPolicy returns the documented defaults for that many slots.
@@ -83,6 +84,9 @@ func (p Policy) Validate() error {
 	if int(p.Strategy) >= len(strategyNames) {
 		faults = append(faults, &PolicyError{"Strategy", fmt.Sprint(uint8(p.Strategy)), "one of " + strings.Join(strategyNames, ", "), "ordered"})
 	}
+	if int(p.Mode) >= len(modeNames) {
+		faults = append(faults, &PolicyError{"Mode", fmt.Sprint(uint8(p.Mode)), "one of " + strings.Join(modeNames, ", "), "normal"})
+	}
 	whole("Sessions", int64(p.Sessions), 1, MaxSessions, 16)
 	slots := int64(min(max(p.Sessions, 1), MaxSessions))
 	if p.SessionsElastic != 0 {
@@ -109,7 +113,10 @@ func (p Policy) Validate() error {
 	return errors.Join(faults...)
 }
 
+// Queues reports whether any download is a session: not under Shared, nor in the mode pass-through.
+func (p *Policy) Queues() bool { return p.Strategy != Shared && p.Mode != ModePassThrough }
+
 // session reports whether an object of that many bytes (-1 = unknown) is downloaded as a session under this policy.
 func (p *Policy) session(sizeBytes int64) bool {
-	return p.Strategy != Shared && sizeBytes > p.SessionMinBytes
+	return p.Queues() && sizeBytes > p.SessionMinBytes
 }

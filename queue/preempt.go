@@ -9,11 +9,11 @@ const PreemptAfter = time.Minute
 // that ends without a free slot for the head, and only for a head whose client is here or about to come: no slot is emptied for
 // an absent one.
 func (s *Scheduler) choose(now time.Duration) {
-	if s.draining || s.waiting.count == 0 {
+	if s.draining || s.waiting.count == 0 || s.halted() || s.waves() {
 		return
 	}
 	head := s.front(false)
-	if s.freeFor(head.class) > 0 || s.mustStandBack(head) || !s.expected(now, head) {
+	if head == nil || s.freeFor(head.class) > 0 || s.mustStandBack(head) || !s.expected(now, head) {
 		return
 	}
 	if ses := s.victim(now, head); ses != nil {
@@ -28,7 +28,7 @@ func (s *Scheduler) victim(now time.Duration, head *session) *session {
 	}
 	var best *session
 	for _, ses := range s.active {
-		if now-ses.since >= PreemptAfter && ses.protocol && !ses.yielding && ses.yieldTo() == nil && s.outranks(head, ses) &&
+		if now-ses.since >= PreemptAfter && !s.calendar.restricted(ses.class) && ses.protocol && !ses.yielding && !ses.stopped && ses.yieldTo() == nil && s.outranks(head, ses) &&
 			(best == nil || s.yieldsBefore(ses, best)) {
 			best = ses
 		}
@@ -38,7 +38,7 @@ func (s *Scheduler) victim(now time.Duration, head *session) *session {
 
 // takesOver reports whether a slot is, or may be, given up to the head of the order: its client should come soon.
 func (s *Scheduler) takesOver(now time.Duration, head *session) bool {
-	if !s.policy.Preempt {
+	if !s.policy.Preempt || head == nil || s.calendar.bars[head.class] {
 		return false
 	}
 	for _, ses := range s.active {
@@ -98,8 +98,11 @@ func (s *Scheduler) yieldsBefore(a, b *session) bool {
 // mustYield reports whether a chosen session has to give its slot up: the head still waits, no slot freed meanwhile, and its
 // own is of use to the head. Otherwise the choice is void.
 func (s *Scheduler) mustYield(ses *session) bool {
+	if s.mustHalt(ses) {
+		return true
+	}
 	head := ses.yieldTo()
-	if head != nil && s.policy.Preempt && !s.draining && !ses.stay.leaving && s.freeFor(head.class) == 0 && s.usable(ses, head) {
+	if head != nil && !s.halted() && !s.waves() && !s.calendar.bars[head.class] && !s.calendar.restricted(ses.class) && s.policy.Preempt && !s.draining && !ses.stay.leaving && s.freeFor(head.class) == 0 && s.usable(ses, head) {
 		return true
 	}
 	ses.stay.yieldTo, ses.yielding = nil, false
@@ -135,6 +138,10 @@ func (s *Scheduler) keepYielding(ses *session) {
 // yield gives the slot up. The session waits anew from now on, without the age it had, and takes no slot while the head it gave
 // way to waits: asking earlier than the head it would take the slot back at once.
 func (s *Scheduler) yield(now time.Duration, ses *session) {
+	if s.mustHalt(ses) {
+		s.halt(now, ses)
+		return
+	}
 	head, since := ses.stay.yieldTo, ses.stay.yieldSince
 	s.freeSlot(now, ses, ReasonYielded)
 	s.fair.end(ses)

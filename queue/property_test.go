@@ -74,9 +74,11 @@ func TestQ3_Q19_RandomHistoriesAgreeWithTheOracle(t *testing.T) {
 	}
 	failed, played, sum := search(seed, histories, nil)
 	t.Logf("seed %d: %d histories, %d events, %d starts; %d questions left to the core", seed, played, sum.steps, sum.starts, sum.undecided)
+	t.Logf("%d changes of windows, %d actions of an operator, %d sessions waved through in a dry run", sum.seen.windows, sum.seen.acts, sum.seen.waved)
 	t.Logf("%d peeks were ready, %d bundles of several objects got all of them, %d sessions started in the grace after a restart, %d were passed by as overdue",
 		sum.seen.ready, sum.seen.bundles, sum.seen.returned, sum.seen.overdue)
-	if least := int(histories / 100); failed == nil && (sum.seen.ready < least || sum.seen.bundles < least || sum.seen.returned < least || sum.seen.overdue < least/10) {
+	if least := int(histories / 100); failed == nil && (sum.seen.ready < least || sum.seen.bundles < least || sum.seen.returned < least || sum.seen.overdue < least/10 || sum.seen.windows < least ||
+		sum.seen.acts < least || sum.seen.waved < least/10) {
 		t.Error("too little of that happens in the histories")
 	}
 	if failed == nil {

@@ -38,12 +38,13 @@ type Settled struct {
 // Scheduler is the queue's state machine. Its invariants, which CheckInvariants proves:
 //
 //	I1 every session is in exactly one state; sums over classes, principals and indexes agree
-//	I2 active <= max(slots in force, active when they were last lowered)
-//	I3 active outside Interactive <= max(slots in force - Reserve, the same when they were last lowered)
+//	I2 active <= max(slots in force, active when they were last lowered or a dry run ended)
+//	I3 active outside Interactive <= max(slots in force - Reserve, the same when they were last lowered or a dry run ended)
 //	I4 a lane is ordered by (arrival, number); the order of a class holds its lanes' turns without a gap, or its sessions
-//	I5 active and waiting <= max(QueueLimit, the same when it was last lowered); with paused <= that bound + paused eviction
-//	I6 an active session without a response, and every waiting or paused session without a held request, has a due time
-//	I7 a session with held requests is waiting, or active with all its places taken
+//	I5 active and waiting (parked ones included) <= max(QueueLimit, the same when it was last lowered); with paused <= that bound + paused eviction
+//	I6 an active session without a response, and every waiting, parked or paused session without a held request, has a due time
+//	I7 a session with held requests is waiting or parked, or active with all its places taken
+//	I8 outside the window of a class its waiting sessions, and no others, stand in its order; active ones that began outside are counted
 //
 // It has no lock, clock or goroutine: the shell that owns it serialises calls and passes now, monotonic since any fixed
 // moment. A now before the last one counts as the last one.
@@ -56,8 +57,9 @@ type Scheduler struct {
 	sessions   index
 	principals map[string]*principal
 	objects    map[string]*object
-	waiting    list // by start of the wait
+	waiting    waitBook
 	paused     list // by start of the pause
+	parked     list // paused by the operator, in no order
 	active     []*session
 	present    []*session   // waiting sessions with held requests, in no order
 	full       []*principal // principals at their share
@@ -67,6 +69,14 @@ type Scheduler struct {
 	lastPass   uint64 // pass of the last slot given
 	staleLanes []*lane
 	fair       fairShare
+
+	apart     map[*session]*lane         // Ordered: lanes of single sessions that the operator moved
+	strays    map[strayOf]*tree[*lane]   // the same by principal and class, in the order of the class
+	entered   [stateCount]tree[*session] // active, paused and parked sessions by when they became that; parked ones by start of the wait
+	expelled  expulsions
+	gateShut  bool          // the upstream serves no new session
+	haltSeen  bool          // since the last tick nobody got a slot for a time, because of mode or gate
+	haltEnded time.Duration // when that was so last: promises of before are void
 
 	lowered       int                      // sessions when the policy last changed: a lowered limit holds for newcomers
 	byClass       [stateCount][Classes]int // by applied class
@@ -89,6 +99,7 @@ type Scheduler struct {
 	ticked                  time.Duration // the last tick
 	gatherUntil, graceUntil time.Duration
 	shuffles                [Classes]shuffle
+	calendar                calendar
 	settled                 []Settled
 	ended                   []End
 }
@@ -98,8 +109,9 @@ func New(policy Policy) (*Scheduler, error) {
 	if err := policy.Validate(); err != nil {
 		return nil, fmt.Errorf("cannot create the queue: %w", err)
 	}
-	s := &Scheduler{policy: policy, sessions: newIndex(), principals: map[string]*principal{}, objects: map[string]*object{}}
+	s := &Scheduler{policy: policy, sessions: newIndex(), principals: map[string]*principal{}, objects: map[string]*object{}, calendar: newCalendar()}
 	s.fair.on = policy.Strategy == FairSojourn
+	s.haltSeen = s.halted()
 	return s, nil
 }
 
@@ -123,14 +135,21 @@ func (s *Scheduler) decide(now time.Duration, a *Ask) (*session, *Response, Verd
 	if a.Peek {
 		return ses, nil, s.peek(now, ses)
 	}
+	if ses.state == active && s.mustHalt(ses) {
+		return ses, nil, s.haltAt(now, ses)
+	}
 	if ses.state == active && (ses.yielding || ses.stay.yieldTo != nil) {
 		if verdict, yields := s.yieldAt(now, ses); yields {
 			return ses, nil, verdict
 		}
 	}
-	if ses.state == waiting {
-		if !s.eligible(ses) {
+	if ses.state == waiting || ses.state == parked {
+		switch {
+		case s.eligible(ses):
+		case ses.state == parked || !s.waves():
 			return ses, nil, s.contact(now, ses)
+		default:
+			s.wave(now)
 		}
 		s.admit(now, ses)
 		s.settleActive(ses) // requests of the same session that were held before come first
@@ -156,13 +175,21 @@ func (s *Scheduler) enter(now time.Duration, a *Ask) (*session, Verdict) {
 		return ses, Verdict{}
 	}
 	if !s.policy.session(a.SizeBytes) {
-		if ses != nil && ses.state == waiting {
+		if ses != nil && (ses.state == waiting || ses.state == parked) {
 			s.stopWaiting(now, ses, ReasonPolicy)
 		}
 		return nil, Verdict{Outcome: PerRequest, Class: a.Class}
 	}
 	if s.draining {
 		return nil, Verdict{Outcome: Draining, Class: a.Class, CheckIn: drainCheck}
+	}
+	if ses == nil {
+		if verdict, kicked := s.answerExpelled(now, a); kicked {
+			return nil, verdict
+		}
+		if s.policy.Mode == ModeRejectNew && !a.Ticketed {
+			return nil, s.rejected(a)
+		}
 	}
 	if ses == nil || ses.state == paused {
 		if !s.room(a.Key.Principal) {
@@ -183,9 +210,12 @@ func (s *Scheduler) enter(now time.Duration, a *Ask) (*session, Verdict) {
 
 // room reports whether one more session may live. Paused sessions only remember: they make way, the oldest first.
 func (s *Scheduler) room(name string) bool {
-	live := s.waiting.count + len(s.active)
+	live := s.waiting.count + s.parked.count + len(s.active)
 	if live >= s.policy.QueueLimit {
 		return false
+	}
+	if s.policy.Mode == ModeDryRun {
+		return true // which delays nobody
 	}
 	if p := s.principals[name]; p != nil && int(p.live) >= s.policy.QueuePerPrincipal {
 		return false
@@ -222,7 +252,7 @@ func (s *Scheduler) create(now time.Duration, a *Ask) *session {
 	case a.Ticketed:
 		ses.arrival = min(a.Arrival, now)
 	default:
-		ses.arrival = s.shuffles[a.Class].arrival(now, hashOf(a.Key))
+		ses.arrival = s.drawArrival(now, a)
 	}
 	s.sessions.add(ses)
 	s.join(now, ses)
@@ -233,6 +263,9 @@ func (s *Scheduler) create(now time.Duration, a *Ask) *session {
 // refresh takes over what a later request says about the object and the class.
 func (s *Scheduler) refresh(ses *session, a *Ask) {
 	ses.protocol = ses.protocol || a.Protocol && !a.Bundle
+	if ses.pinned {
+		a.Class = ses.class
+	}
 	size := ses.describe(a)
 	switch ses.state {
 	case active:
@@ -249,18 +282,21 @@ func (s *Scheduler) refresh(ses *session, a *Ask) {
 			return
 		}
 		s.orderChanges++
-		if s.policy.Strategy == Ordered && ses.class == a.Class {
+		if ses.state == waiting && s.policy.Strategy == Ordered && ses.class == a.Class {
 			s.resize(ses, size)
 			return
 		}
-		s.unlane(ses)
-		s.byClass[waiting][ses.class]--
+		if ses.state == waiting {
+			s.unlane(ses)
+		}
 		if ses.size != size {
 			s.fair.leave(ses)
 			ses.order = 0
 		}
-		ses.class, ses.size = a.Class, size
-		s.byClass[waiting][ses.class]++
+		s.reage(ses, a.Class, size)
+		if ses.state == parked {
+			return
+		}
 		s.enlane(ses, s.liftedClass(s.now, ses))
 		s.moves.Reclassed[ses.lifted]++
 		s.plan(ses)
@@ -286,7 +322,7 @@ func (s *Scheduler) Leave(now time.Duration, key Key) {
 	ses := s.sessions.find(&key)
 	switch {
 	case ses == nil:
-	case ses.state == waiting:
+	case ses.state == waiting, ses.state == parked:
 		s.answerAll(ses, Verdict{Outcome: Gone, Class: ses.class, Held: true})
 		s.stopWaiting(now, ses, ReasonCancelled)
 	case ses.state == paused:
@@ -314,6 +350,8 @@ func (s *Scheduler) TakeEnded() []End {
 }
 
 func (s *Scheduler) advance(now time.Duration) time.Duration {
-	s.now = max(s.now, now)
+	if s.now = max(s.now, now); s.calendar.next <= s.now {
+		s.turnWindows()
+	}
 	return s.now
 }

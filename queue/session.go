@@ -12,6 +12,7 @@ const (
 	waiting state = iota // in a lane, the order of its class and the list of waiting sessions
 	active               // holds a slot
 	paused               // holds nothing; its place in time and coverage are remembered for PauseMemory
+	parked               // waits, but for the operator who paused it: in no lane and order
 	stateCount
 	gone = stateCount // in no index any more
 )
@@ -49,6 +50,9 @@ type session struct {
 	virtual   bool // it is among the others of the virtual system of equal sharing
 	inHistory bool // paused in this queue before: its arrival is an old one
 	told      bool // waiting: it was told to wait, which is counted once
+	stopped   bool // the operator paused it: it does not wait for a slot, or gives it up at its next range
+	moved     bool // waiting: the operator gave it a place that is not its own
+	pinned    bool // the operator gave it its class
 }
 
 // waited is the time of earlier waits that aging counts.
@@ -99,6 +103,7 @@ type stay struct {
 	weighed     bool // counted in the share of slow clients
 	announced   bool // the response that took the slot was handed out
 	leaving     bool // ends as cancelled with its last response
+	outside     bool // began while its class was outside its window
 }
 
 // presence is the held requests of a session: its client is here.
@@ -163,6 +168,9 @@ func (s *session) asked(r RangeAsk) {
 }
 
 func (s *session) orderNumber() uint64 { return s.number }
+
+// ageKey is the place of a session among those that came into their state at different times.
+func (s *session) ageKey() orderKey { return orderKey{int64(s.since), 0, s.number} }
 
 // laneKey is the place of a session in its lane and, under a size order, in its class.
 func (s *session) laneKey() orderKey { return orderKey{s.order, int64(s.arrival), s.number} }

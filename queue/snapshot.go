@@ -9,6 +9,12 @@ type Counts struct {
 	Started  uint64          // sessions that got a slot
 	Refused  uint64          // requests refused by a full queue
 	Ended    [Reasons]uint64 // stays that ended, by Reason
+
+	Moved, Paused, Resumed, Kicked uint64 // actions of operators that changed something
+
+	RejectedNew  uint64        // requests of new downloads that ModeRejectNew refused
+	WouldWait    uint64        // sessions that started in a dry run and would have waited
+	WouldWaitFor time.Duration // the waits of those together, as far as a rate was known
 }
 
 // Promises judge what waiting clients were told: of every session that got a slot, one of its answers, drawn evenly from all of
@@ -29,6 +35,8 @@ type Moves struct {
 	Left       [Classes]uint64 // sessions that left the class's order without a slot: those behind move between turns
 	Granted    [Classes]uint64 // slots given to the class: passes of classes move
 	Configured uint64          // changes of the policy
+	Windows    uint64          // changes of the classes' windows
+	Operated   uint64          // sessions that an operator moved
 }
 
 // Placed is one waiting session in the order, as Order shows it.
@@ -49,12 +57,15 @@ type Placed struct {
 type Snapshot struct {
 	Policy     Policy
 	Draining   bool
-	Active     [Classes]int // sessions with a slot, by applied class
-	Waiting    [Classes]int // sessions without one, by applied class
-	Paused     int          // remembered sessions
-	Held       int          // requests held by this process
-	OldestWait time.Duration
+	Active     [Classes]int  // sessions with a slot, by applied class
+	Waiting    [Classes]int  // sessions without one, by applied class, those included that an operator paused
+	Stopped    [Classes]int  // of these, those that an operator paused: they are in no order
+	Paused     int           // remembered sessions
+	Held       int           // requests held by this process
+	OldestWait time.Duration // for a slot: those that an operator paused do not count
 	Counts     Counts
+
+	Windows [Classes]WindowState // windows of the classes
 
 	Slots    int      // slots in force: Policy.Sessions and the elastic ones open now
 	Promises Promises // how good the promised starts were
@@ -83,8 +94,13 @@ func (s *Scheduler) Snapshot(now time.Duration) Snapshot {
 		Policy: s.policy, Draining: s.draining, Active: s.byClass[active], Waiting: s.byClass[waiting], Paused: s.paused.count,
 		Held: s.held, Counts: s.counts, Slots: s.slots(), Promises: s.promises, RateBytesPerSecond: int64(s.model.peak),
 	}
-	if s.waiting.head != nil {
-		snap.OldestWait = now - s.waiting.head.since
+	for c := range snap.Windows {
+		snap.Windows[c] = s.calendar.state(Class(c))
+	}
+	for c := range s.lines {
+		snap.Stopped[c] = s.byClass[parked][c]
+		snap.Waiting[c] += snap.Stopped[c]
+		snap.OldestWait = max(snap.OldestWait, s.oldestWait(now, Class(c)))
 	}
 	return snap
 }

@@ -15,19 +15,18 @@ const shareGrace = 20
 func (s *Scheduler) Tick(now time.Duration) {
 	now = s.advance(now)
 	s.rate.roll(now)
+	s.expelled.expire(now)
+	s.settleWindows()
 	s.expireActive(now)
 	s.due.expire(now, expireFloor+s.sessions.count/expireShare, s.dueOf, s.expireOne)
 	s.repair()
 	s.stretch(now)
 	s.model.refresh(s, now, true)
-	if s.waiting.count > 0 {
+	if s.contenders(false) > 0 && !s.halted() {
 		s.rate.note(now, s.model.peak)
 	}
 	all, common := s.free()
-	candidates := s.lines[Interactive].count
-	if common > 0 {
-		candidates = s.waiting.count
-	}
+	candidates := s.contenders(common == 0)
 	if all > 0 && candidates > 0 && s.counts.Started == s.startsTick {
 		s.unclaimed++
 	} else {
@@ -35,6 +34,9 @@ func (s *Scheduler) Tick(now time.Duration) {
 	}
 	if s.ticked < s.gatherUntil {
 		s.unclaimed, s.inGrace = 0, 0 // nobody could start since the last tick
+	}
+	if s.haltSeen {
+		s.unclaimed, s.inGrace, s.haltSeen = 0, 0, s.halted()
 	}
 	if s.ticked = now; now < s.graceUntil {
 		s.inGrace = s.unclaimed
@@ -63,7 +65,7 @@ func (s *Scheduler) expireActive(now time.Duration) {
 func (s *Scheduler) expireOne(ses *session) {
 	now := s.now
 	switch ses.state {
-	case waiting:
+	case waiting, parked:
 		if ses.held() == 0 && ses.noShowAt <= now {
 			s.stopWaiting(now, ses, ReasonNoShow)
 			return
@@ -83,7 +85,7 @@ func (s *Scheduler) Configure(now time.Duration, policy Policy) error {
 		return fmt.Errorf("cannot change the queue's policy: %w", err)
 	}
 	now = s.advance(now)
-	old := s.policy
+	old, halted := s.policy, s.halted()
 	s.policy, s.lowered = policy, s.sessions.count
 	s.extra = min(s.extra, s.elastic())
 	s.moves.Configured++
@@ -93,8 +95,7 @@ func (s *Scheduler) Configure(now time.Duration, policy Policy) error {
 		// The orders of the old strategy cannot be changed by the rules of the new one.
 		s.reorder()
 	}
-	for ses := s.waiting.head; ses != nil; {
-		next := ses.link.next
+	for _, ses := range s.waiting.collect() {
 		switch {
 		case !policy.session(ses.decidedBy()):
 			s.stopWaiting(now, ses, ReasonPolicy)
@@ -102,8 +103,15 @@ func (s *Scheduler) Configure(now time.Duration, policy Policy) error {
 			s.lift(now, ses)
 			s.plan(ses)
 		}
+	}
+	for ses := s.parked.head; ses != nil; {
+		next := ses.link.next
+		if !policy.session(ses.decidedBy()) {
+			s.stopWaiting(now, ses, ReasonPolicy)
+		}
 		ses = next
 	}
+	s.haltChanged(now, halted)
 	if old.IdleFor != policy.IdleFor {
 		for ses := s.paused.head; ses != nil; ses = ses.link.next {
 			s.due.set(now, ses, s.dueOf(ses))
@@ -116,6 +124,7 @@ func (s *Scheduler) Configure(now time.Duration, policy Policy) error {
 	for _, p := range s.principals {
 		s.fill(p)
 	}
+	s.rebar()
 	s.activeChanges++
 	s.slotChanges++
 	s.model.refresh(s, now, true)
@@ -128,8 +137,12 @@ func (s *Scheduler) Configure(now time.Duration, policy Policy) error {
 func (s *Scheduler) Drain(now time.Duration) {
 	now = s.advance(now)
 	s.draining = true
-	for s.waiting.head != nil {
-		ses := s.waiting.head
+	for _, ses := range s.waiting.collect() {
+		s.answerAll(ses, Verdict{Outcome: Draining, Class: ses.class, CheckIn: drainCheck})
+		s.stopWaiting(now, ses, ReasonDrained)
+	}
+	for s.parked.head != nil {
+		ses := s.parked.head
 		s.answerAll(ses, Verdict{Outcome: Draining, Class: ses.class, CheckIn: drainCheck})
 		s.stopWaiting(now, ses, ReasonDrained)
 	}
@@ -141,13 +154,13 @@ func (s *Scheduler) Drain(now time.Duration) {
 // FreeSlot reports whether a new session of any class could start now without waiting. O(1).
 func (s *Scheduler) FreeSlot() bool { return s.FreeSlots() > 0 }
 
-// FreeSlots returns how many new sessions of any class could start now without waiting: the free slots outside the reserve,
-// none while anybody waits, nor while Grace gathers those who come back. Under Shared nothing ever waits here, so the answer is math.MaxInt. O(1).
+// FreeSlots returns how many new sessions of any class could start now without waiting, if its window is open: the free slots outside the reserve,
+// none while anybody waits whose window is, nor while Grace gathers those who come back. Under Shared nothing ever waits here, so the answer is math.MaxInt. O(1).
 func (s *Scheduler) FreeSlots() int {
-	if s.policy.Strategy == Shared {
+	if !s.policy.Queues() || s.waves() {
 		return math.MaxInt
 	}
-	if s.waiting.count > 0 || s.draining || s.gathering() {
+	if s.contenders(false) > 0 || s.draining || s.gathering() || s.halted() || s.policy.Mode == ModeRejectNew {
 		return 0
 	}
 	_, common := s.free()

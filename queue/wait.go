@@ -11,6 +11,12 @@ func (s *Scheduler) join(now time.Duration, ses *session) {
 	ses.state, ses.since, ses.noShowAt, ses.told = waiting, now, 0, false
 	ses.sample = promise{}
 	ses.principal.live++
+	s.waiting.bytes[ses.class] += ses.weight()
+	if ses.stopped {
+		ses.lifted = s.liftedClass(now, ses)
+		s.parkNew(ses)
+		return
+	}
 	s.byClass[waiting][ses.class]++
 	s.waiting.push(ses)
 	s.enlane(ses, s.liftedClass(now, ses))
@@ -20,6 +26,15 @@ func (s *Scheduler) join(now time.Duration, ses *session) {
 
 // unwait takes a session out of everything that waiting put it into, but for the books.
 func (s *Scheduler) unwait(now time.Duration, ses *session) {
+	if ses.state == parked {
+		s.parked.remove(ses)
+		s.entered[parked].remove(ses.ageKey())
+		s.byClass[parked][ses.class]--
+		s.waiting.bytes[ses.class] -= ses.weight()
+		ses.hasWaited(s.aged(now, ses))
+		s.orderChanges++
+		return
+	}
 	s.unlane(ses)
 	s.moves.Left[ses.lifted]++
 	s.leaveWait(now, ses)
@@ -28,8 +43,9 @@ func (s *Scheduler) unwait(now time.Duration, ses *session) {
 func (s *Scheduler) leaveWait(now time.Duration, ses *session) {
 	s.vanish(ses)
 	s.waiting.remove(ses)
+	s.waiting.bytes[ses.class] -= ses.weight()
 	s.byClass[waiting][ses.class]--
-	ses.hasWaited(now - ses.since)
+	ses.hasWaited(s.aged(now, ses))
 	s.orderChanges++
 }
 
@@ -39,16 +55,17 @@ func (s *Scheduler) dueOf(ses *session) time.Duration {
 	switch ses.state {
 	case paused:
 		return ses.since + s.memory(ses)
+	case parked:
+		if ses.held() == 0 {
+			return ses.noShowAt
+		}
+		return never
 	case waiting:
 		at := never
 		if ses.held() == 0 {
 			at = ses.noShowAt
 		}
-		if every := s.policy.AgingEvery; every > 0 && ses.lifted > Release {
-			steps := time.Duration(ses.class-ses.lifted) + 1
-			at = min(at, ses.since-ses.waited()+steps*every)
-		}
-		return at
+		return min(at, s.nextLift(ses))
 	default:
 		return never
 	}
@@ -66,7 +83,7 @@ func (s *Scheduler) admit(now time.Duration, ses *session) {
 	s.calibration.judge(s, now, ses)
 	s.charge(int(ses.lifted))
 	s.moves.Granted[ses.lifted]++
-	s.served(ses)
+	charged := s.served(ses)
 	s.fair.begin(ses)
 	if ses.stay == nil {
 		ses.stay = &stay{start: -1}
@@ -75,14 +92,17 @@ func (s *Scheduler) admit(now time.Duration, ses *session) {
 	if st.bundle != nil {
 		st.bundle.begin()
 	}
-	st.charged = ses.principal.lane(ses.lifted)
+	st.charged = charged
 	st.wait = now - ses.since
 	s.leaveWait(now, ses)
 	ses.state, ses.since = active, now
+	s.entered[active].insert(ses.ageKey(), 0, ses)
 	st.bytes, st.openBytes, st.announced, st.weighed = 0, 0, false, false
 	st.activeIndex = len(s.active)
 	s.active = append(s.active, ses)
 	s.byClass[active][ses.class]++
+	s.calendar.begins(ses)
+	s.rebar()
 	ses.principal.active++
 	s.fill(ses.principal)
 	s.activeChanges++
@@ -92,7 +112,11 @@ func (s *Scheduler) admit(now time.Duration, ses *session) {
 
 // dispatch gives free slots to present sessions, the first in the order first.
 func (s *Scheduler) dispatch(now time.Duration) {
-	for len(s.present) > 0 && !s.draining && !s.gathering() {
+	if s.waves() {
+		s.waveAll(now)
+		return
+	}
+	for len(s.present) > 0 && !s.draining && !s.gathering() && !s.halted() {
 		all, common := s.free()
 		if all == 0 {
 			return
@@ -127,6 +151,19 @@ const manyPresent = 4096
 // dispatchMany does as dispatch for many slots and many held requests at once: the present sessions are put in order once, and
 // grants do not change that order any more.
 func (s *Scheduler) dispatchMany(now time.Duration) {
+	for _, ses := range s.presentInOrder() {
+		if all, _ := s.free(); all == 0 {
+			return
+		}
+		if s.eligible(ses) {
+			s.admit(now, ses)
+			s.settleActive(ses)
+		}
+	}
+}
+
+// presentInOrder returns the present sessions, the first in the order first.
+func (s *Scheduler) presentInOrder() []*session {
 	type placed struct {
 		ses   *session
 		ahead int
@@ -137,13 +174,9 @@ func (s *Scheduler) dispatchMany(now time.Duration) {
 		order = append(order, placed{ses, ahead})
 	}
 	slices.SortFunc(order, func(a, b placed) int { return cmp.Compare(a.ahead, b.ahead) })
-	for _, at := range order {
-		if all, _ := s.free(); all == 0 {
-			return
-		}
-		if s.eligible(at.ses) {
-			s.admit(now, at.ses)
-			s.settleActive(at.ses)
-		}
+	out := make([]*session, len(order))
+	for i := range order {
+		out[i] = order[i].ses
 	}
+	return out
 }

@@ -13,6 +13,9 @@ type Response struct {
 // Class returns the class the session was admitted in.
 func (r *Response) Class() Class { return r.session.class }
 
+// Outside reports whether the session got its slot while its class was outside its window; it goes on until the session gives that slot back.
+func (r *Response) Outside() bool { return r.session.stay.outside }
+
 // Waiter is one held request. It belongs to the scheduler that returned it; after it was settled or withdrawn it is
 // dead.
 type Waiter struct {

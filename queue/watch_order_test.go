@@ -11,6 +11,9 @@ import (
 // fifo: under ordered the sessions of a principal in a class stand by (arrival, number); under smallest-first a session
 // that came later stands before another one only by the aging of sizes.
 func (w *watch) fifo(l look) error {
+	if l.moves.Operated > 0 {
+		return nil // the operator's order is his own
+	}
 	for i, b := range l.after {
 		for _, a := range l.after[:i] {
 			if a.Lifted != b.Lifted {
@@ -44,6 +47,9 @@ func (w *watch) classes(l look) error {
 	var met [Classes]bool
 	for _, p := range l.after {
 		c := p.Lifted
+		if l.new.Windows[p.Class].Share < WholeShare || l.moves.Windows > 0 {
+			continue // it comes when its window lets it
+		}
 		for d, n := range seen[c] {
 			stride := uint64(1<<30) / uint64(w.rules.Weights[d])
 			bound := 1<<30/uint64(w.rules.Weights[c])/stride + 1
@@ -69,6 +75,9 @@ func (w *watch) classes(l look) error {
 // meanwhile. Turns given back after pauses add one each. Derivation: it joins with turn <= R+1+i, the other lane stands at
 // R-1 or above after its first slot, and each further slot moves that lane one turn on.
 func (w *watch) overtaking(l look) error {
+	if l.moves.Operated > 0 || l.new.Counts.Resumed > 0 {
+		return nil
+	}
 	if w.waits == nil {
 		w.waits = map[uint64]*wait{}
 	}

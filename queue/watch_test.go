@@ -53,7 +53,7 @@ func (w *watch) policy(p Policy) {
 }
 
 func (w *watch) look(l look) error {
-	for _, check := range [...]func(look) error{w.slots, w.elasticSlots, w.share, w.sums, w.fifo, w.classes, w.overtaking} {
+	for _, check := range [...]func(look) error{w.slots, w.elasticSlots, w.share, w.sums, w.fifo, w.classes, w.overtaking, w.windowRules} {
 		if err := check(l); err != nil {
 			return err
 		}
@@ -74,6 +74,9 @@ func others(s Snapshot) int { return s.ActiveTotal() - s.Active[Interactive] }
 // slots: active <= slots in force and active outside Interactive <= slots less the reserve, unless they were lowered
 // below what was active; then nobody starts.
 func (w *watch) slots(l look) error {
+	if l.new.Policy.Mode == ModeDryRun {
+		return nil
+	}
 	if n := l.new.ActiveTotal(); n > max(l.new.Slots, l.old.ActiveTotal()) {
 		return fmt.Errorf("slots: %d active with %d slots, %d before", n, l.new.Slots, l.old.ActiveTotal())
 	}
@@ -95,7 +98,7 @@ func (w *watch) elasticSlots(l look) error {
 	}
 	switch change := l.new.Slots - l.old.Slots; {
 	case change == 0:
-	case l.kind != evTick || change < -1 && len(l.after) > 0 || change > 1 && l.new.Slots > l.old.ActiveTotal()+1:
+	case l.kind != evTick || change < -1 && slices.ContainsFunc(l.after, func(p Placed) bool { return l.new.Windows[p.Class].Share == WholeShare }) || change > 1 && l.new.Slots > l.old.ActiveTotal()+1:
 		return fmt.Errorf("elastic: slots moved by %d in a %s", change, eventNames[l.kind])
 	case change > 0 && w.opened && l.now-w.elastic < time.Second:
 		return fmt.Errorf("elastic: a slot opened %v after the last one", l.now-w.elastic)
@@ -110,7 +113,7 @@ func (w *watch) elasticSlots(l look) error {
 // share: nobody starts beyond PerPrincipal while another one's session heads the queue, before 20 unclaimed ticks. It is
 // judged where the step shows it without a model: one start, of a session that waited behind the same head.
 func (w *watch) share(l look) error {
-	if len(l.before) == 0 || len(l.after) == 0 || len(l.started) != 1 || w.idle >= 19 || l.kind == evConfigure {
+	if len(l.before) == 0 || len(l.after) == 0 || len(l.started) != 1 || l.new.Policy.Mode == ModeDryRun || w.idle >= 19 || l.kind == evConfigure {
 		return nil
 	}
 	key, head := l.started[0], l.after[0]
@@ -123,6 +126,9 @@ func (w *watch) share(l look) error {
 		return nil // its request changed its class or size, or it follows its own
 	}
 	othersBefore := others(l.new)
+	if l.new.Windows[class].Share < WholeShare || l.new.Windows[head.Class].Share < WholeShare {
+		return nil // the head may not start, or more are passed over
+	}
 	if class != Interactive {
 		othersBefore--
 	}
@@ -155,6 +161,9 @@ func (w *watch) sums(l look) error {
 	for _, n := range l.new.Counts.Ended {
 		ends += int(n)
 	}
+	for c, n := range l.new.Stopped {
+		waiting[c] += n
+	}
 	switch {
 	case waiting != l.new.Waiting:
 		return fmt.Errorf("sums: the order has %v sessions, counters say %v", waiting, l.new.Waiting)
@@ -162,8 +171,8 @@ func (w *watch) sums(l look) error {
 		return fmt.Errorf("sums: %d requests are held in the order, %d in all", held, l.new.Held)
 	case ends != w.ends:
 		return fmt.Errorf("sums: %d ends are counted, %d were reported", ends, w.ends)
-	case moved(l.moves) != l.new.WaitingTotal():
-		return fmt.Errorf("sums: by the moves %d wait, %d do", moved(l.moves), l.new.WaitingTotal())
+	case moved(l.moves) != len(l.after):
+		return fmt.Errorf("sums: by the moves %d wait, %d do", moved(l.moves), len(l.after))
 	case int(l.new.Counts.Started)-w.lost != l.new.ActiveTotal():
 		return fmt.Errorf("sums: %d started and %d of them ended, but %d are active", l.new.Counts.Started, w.lost, l.new.ActiveTotal())
 	}

@@ -57,7 +57,8 @@
 //
 // [Source] is where the key comes from, in this order of preference (T3): the variable ARKVORY_TICKET_KEY, the database, a file of mode 0600
 // in ARKVORY_STATE_DIR, random bytes. Only the last does not survive a restart. A key never prints; a file that others may read is refused and
-// not repaired, since a key that was readable may have been read. [Signer.Derive] gives the process further keys that live as
+// not repaired, since a key that was readable may have been read. The database may be down when a process starts: the signer of [NewPendingSigner] works without tickets until
+// SetKey gives it one. [Signer.Derive] gives the process further keys that live as
 // long as this one, for hashes that must be the same after a restart.
 //
 // The state directory is trusted: who may write to it may choose the key. It is not created, so that a wrong or unmounted path is

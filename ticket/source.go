@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"strings"
+	"sync"
 )
 
 // Source is where an installation's key comes from. Implementations are safe for concurrent use.
@@ -14,13 +15,14 @@ type Source interface {
 	// Key returns the key, the same at every successful call. It may block on a file or a database; a done ctx ends it with the
 	// context's error. Errors say what an operator should do and never hold a key. After an error it may be called again.
 	Key(ctx context.Context) (Key, error)
-	// Name is a word of a closed set for logs and readiness: SourceVariable, SourceStateDir, SourceRandom.
+	// Name is a word of a closed set for logs and readiness: SourceVariable, SourceDatabase, SourceStateDir, SourceRandom.
 	Name() string
 }
 
 // Names of the sources.
 const (
 	SourceVariable = "variable"
+	SourceDatabase = "database"
 	SourceStateDir = "state-dir"
 	SourceRandom   = "random"
 )
@@ -60,6 +62,39 @@ func FromVariable(text string) (Source, error) {
 			variable, len(text), variableRule, variable, variableExample)
 	}
 	return newFixed(SourceVariable, key), nil
+}
+
+// FromDatabase returns the source of a key that all processes of an installation read from one row, which the first of them makes. Read does so and is called by each Key
+// until it succeeded; the key is kept then. Its errors must say what to do and hold neither the key nor the address of the database with its password.
+func FromDatabase(read func(context.Context) ([KeyBytes]byte, error)) Source {
+	return &database{read: read}
+}
+
+type database struct {
+	read func(context.Context) ([KeyBytes]byte, error)
+	mu   sync.Mutex
+	kept Source // nil until it was read
+}
+
+func (*database) Name() string { return SourceDatabase }
+
+func (d *database) Key(ctx context.Context) (Key, error) {
+	d.mu.Lock()
+	kept := d.kept
+	d.mu.Unlock()
+	if kept != nil {
+		return kept.Key(ctx)
+	}
+	raw, err := d.read(ctx)
+	if err != nil {
+		return Key{}, err
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.kept == nil {
+		d.kept = newFixed(SourceDatabase, raw)
+	}
+	return d.kept.Key(ctx)
 }
 
 // parseKey reads the spellings of a key. Their lengths differ, so no text has two meanings.

@@ -6,6 +6,7 @@ import (
 	"encoding/base64"
 	"encoding/binary"
 	"strconv"
+	"sync/atomic"
 	"time"
 )
 
@@ -41,29 +42,47 @@ func HashSession(parts ...string) SessionHash {
 	return sha256.Sum256(b)
 }
 
-// Signer signs and verifies the tickets of one key. It is immutable and safe for concurrent use; printing it does not show the
-// key. The zero value is not usable.
+// Signer signs and verifies the tickets of one key. It is safe for concurrent use; printing it does not show the key. A copy shares the key. The
+// zero value is not usable.
 type Signer struct {
-	// pads is a closure because package fmt follows even unexported pointers when a verb does not fit.
-	pads func() *pads
+	// key holds nil until there is one. Package fmt follows even unexported pointers when a verb does not fit, but not that of an atomic.
+	key *atomic.Pointer[pads]
 }
+
+// NewPendingSigner returns a signer that has no key yet: it signs nothing and accepts nothing until SetKey gives it one, once.
+func NewPendingSigner() *Signer { return &Signer{key: new(atomic.Pointer[pads])} }
 
 // NewSigner returns the signer of a key.
 func NewSigner(key Key) *Signer {
-	p := newPads(key)
-	return &Signer{pads: func() *pads { return p }}
+	s := NewPendingSigner()
+	s.SetKey(key)
+	return s
 }
 
+// SetKey gives a signer without a key its key and reports whether it did. A signer that has one keeps it: tickets of two keys in one process would cost places.
+func (s *Signer) SetKey(key Key) bool { return s.key.CompareAndSwap(nil, newPads(key)) }
+
+// Ready reports whether there is a key. Once true it stays true. A nil Signer is never ready.
+func (s *Signer) Ready() bool { return s != nil && s.key.Load() != nil }
+
 // Derive returns HMAC-SHA256 of a purpose under this key: a key for other hashes of the process that lives as long as
-// this one. One purpose gives one key; no purpose gives one that helps to sign tickets.
+// this one. One purpose gives one key; no purpose gives one that helps to sign tickets. It panics while there is no key: ask Ready.
 func (s *Signer) Derive(purpose string) Key {
-	return s.pads().derive(purpose)
+	p := s.key.Load()
+	if p == nil {
+		panic("ticket: a signer without a key has nothing to derive from")
+	}
+	return p.derive(purpose)
 }
 
 // Append appends the ticket of a session that arrived at arrival, issued at issued, and returns the longer slice. It appends at most
-// MaxBytes bytes and allocates only to grow dst. Times are cut to milliseconds, which keeps the arrival of a ticket that
+// MaxBytes bytes, none while there is no key, and allocates only to grow dst. Times are cut to milliseconds, which keeps the arrival of a ticket that
 // was verified exactly, and to the range 1970..5188; an arrival later than the issue is signed as the issue.
 func (s *Signer) Append(dst []byte, session SessionHash, arrival, issued time.Time) []byte {
+	p := s.key.Load()
+	if p == nil {
+		return dst
+	}
 	i := millis(issued)
 	a := min(millis(arrival), i)
 	dst = append(dst, version...)
@@ -71,20 +90,24 @@ func (s *Signer) Append(dst []byte, session SessionHash, arrival, issued time.Ti
 	dst = append(dst, '.')
 	dst = strconv.AppendInt(dst, i, 36)
 	dst = append(dst, '.')
-	mac := s.mac(&session, a, i)
+	mac := p.mac(&session, a, i)
 	return strict.AppendEncode(dst, mac[:])
 }
 
 // Verify judges the ticket that a request of the session brought at now, wall time. The times are those that were signed, in
 // UTC, and valid only if the outcome is Accepted, else zero; either may lie up to Ahead ahead of now and then counts as now. A ticket that
-// was accepted is accepted again, with the same arrival. Verify allocates nothing, does not keep text, and takes the same
+// was accepted is accepted again, with the same arrival. While there is no key every well-formed ticket is BadMAC. Verify allocates nothing, does not keep text, and takes the same
 // time for every MAC.
 func (s *Signer) Verify(text []byte, session SessionHash, now time.Time) (arrival, issued time.Time, o Outcome) {
 	a, i, signed, o := parse(text)
 	if o != Accepted {
 		return time.Time{}, time.Time{}, o
 	}
-	mac := s.mac(&session, a, i)
+	p := s.key.Load()
+	if p == nil {
+		return time.Time{}, time.Time{}, BadMAC
+	}
+	mac := p.mac(&session, a, i)
 	if subtle.ConstantTimeCompare(mac[:], signed[:]) != 1 {
 		return time.Time{}, time.Time{}, BadMAC
 	}
@@ -104,8 +127,7 @@ func (s *Signer) Verify(text []byte, session SessionHash, now time.Time) (arriva
 }
 
 // mac returns the MAC over the session and both times.
-func (s *Signer) mac(session *SessionHash, arrival, issued int64) [sha256.Size]byte {
-	p := s.pads()
+func (p *pads) mac(session *SessionHash, arrival, issued int64) [sha256.Size]byte {
 	const length = sha256.BlockSize + len(ticketDomain) + sha256.Size + 2*8
 	var buffer [length]byte
 	b := append(buffer[:0], p.inner[:]...)

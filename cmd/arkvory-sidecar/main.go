@@ -24,6 +24,7 @@ import (
 	"github.com/arkvory/sidecar/config"
 	"github.com/arkvory/sidecar/proxy"
 	"github.com/arkvory/sidecar/proxy/admin"
+	"github.com/arkvory/sidecar/proxy/admin/console"
 	"github.com/arkvory/sidecar/proxy/demo"
 )
 
@@ -174,7 +175,7 @@ func serve(cfg config.Config, log zerolog.Logger) error {
 		_ = ln.Close()
 		return errors.Join(err, p.Shutdown(context.Background()))
 	}
-	desk := admin.New(admin.Settings{Token: cfg.AdminToken.Reveal(), Version: version, OnPanic: p.ReportPanic}, p.Sources(start))
+	desk := admin.New(admin.Settings{Token: cfg.AdminToken.Reveal(), Version: version, OnPanic: p.ReportPanic, Audit: p.Audit, Console: console.Asset}, p.Sources(start))
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT)
 	defer signal.Stop(signals)

@@ -28,7 +28,7 @@ func settings(cfg config.Config, log zerolog.Logger) (proxy.Settings, func() fun
 	limit := func(n int64) bucket.Limit { return bucket.Limit{BytesPerSecond: n} }
 	set := proxy.Settings{
 		Upstreams: cfg.Upstream, Fallback: cfg.UpstreamFallback, Resolver: cfg.UpstreamResolver, Pool: poolSettings(cfg), ProbePath: cfg.UpstreamProbePath,
-		UpstreamStall: cfg.UpstreamStall, UpstreamHost: cfg.UpstreamHost, UpstreamCAFile: cfg.UpstreamCAFile, FollowRedirects: cfg.UpstreamFollowRedirects,
+		UpstreamStall: cfg.UpstreamStall, UpstreamWait: cfg.UpstreamWait, UpstreamHost: cfg.UpstreamHost, UpstreamCAFile: cfg.UpstreamCAFile, FollowRedirects: cfg.UpstreamFollowRedirects,
 		DialTimeout: cfg.UpstreamDialTimeout, ResponseTimeout: cfg.UpstreamResponseTimeout, UpstreamIdle: cfg.UpstreamIdleTimeout,
 		UpstreamMaxIdle: cfg.UpstreamMaxIdle, UpstreamMaxOpen: cfg.UpstreamMaxConnections, Via: cfg.Via,
 		MaxRequests: cfg.MaxRequests, MaxConnections: cfg.MaxConnections, MaxHeaderBytes: cfg.MaxHeaderBytes, HeaderTimeout: cfg.HeaderTimeout,
@@ -55,9 +55,13 @@ func settings(cfg config.Config, log zerolog.Logger) (proxy.Settings, func() fun
 		StateDir: cfg.StateDir, Grace: cfg.RestartGrace, Gather: queue.GatherFor,
 		CacheEntries: cfg.ObjectCacheEntries, CacheLife: cfg.ObjectCacheLife, Log: log,
 	}
-	none := func() func() { return func() {} }
+	kept, err := openRecords(cfg)
+	if err != nil {
+		return set, nil, err
+	}
+	set.Records = kept
 	if cfg.TLSCertFile == "" {
-		return set, none, nil
+		return set, func() func() { return kept.begin(log) }, nil
 	}
 	certs := &keyPair{cert: cfg.TLSCertFile, key: cfg.TLSKeyFile}
 	if err := certs.load(); err != nil {
@@ -75,7 +79,10 @@ func settings(cfg config.Config, log zerolog.Logger) (proxy.Settings, func() fun
 		}
 		set.TLS.ClientAuth = tls.VerifyClientCertIfGiven
 	}
-	return set, func() func() { return certs.watch(log) }, nil
+	return set, func() func() {
+		stopCerts, stopStore := certs.watch(log), kept.begin(log)
+		return func() { stopCerts(); stopStore() }
+	}, nil
 }
 
 func identitySettings(cfg config.Config) identity.Settings {

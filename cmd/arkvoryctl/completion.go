@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"strings"
 
@@ -59,7 +60,7 @@ func fishScript(program string, model *kong.Application) string {
     set -lx COMP_LINE (commandline -cp)
     set -l token (commandline -ct)
     test -z "$token"; and set COMP_LINE "$COMP_LINE "
-    set -l before (string match -r -- '^--[^=]+=' $token) # of --flag=value only the value is offered
+    set -l before (string match -r -- '^[^=]+=' $token) # of --flag=value and field=value only the value is offered
     for word in (%s)
         echo "$before$word"
     end
@@ -67,18 +68,26 @@ end
 complete -c arkvoryctl -f -a '(__complete_arkvoryctl)'
 `, program)
 	for _, command := range model.Children {
-		for _, flag := range command.Flags {
-			if flag.PlaceHolder != "FILE" {
-				continue
-			}
-			short := ""
-			if flag.Short != 0 {
-				short = " -s " + string(flag.Short)
-			}
-			fmt.Fprintf(&b, "complete -c arkvoryctl -n '__fish_seen_subcommand_from %s' -l %s%s -r -F\n", command.Name, flag.Name, short)
-		}
+		fishFiles(&b, command, "__fish_seen_subcommand_from "+command.Name)
 	}
 	return b.String()
+}
+
+// fishFiles names the flags of a command and of those below it that take a file; here is when fish stands behind the command.
+func fishFiles(b *strings.Builder, command *kong.Node, here string) {
+	for _, flag := range command.Flags {
+		if flag.PlaceHolder != "FILE" {
+			continue
+		}
+		short := ""
+		if flag.Short != 0 {
+			short = " -s " + string(flag.Short)
+		}
+		fmt.Fprintf(b, "complete -c arkvoryctl -n '%s' -l %s%s -r -F\n", here, flag.Name, short)
+	}
+	for _, child := range command.Children {
+		fishFiles(b, child, here+"; and __fish_seen_subcommand_from "+child.Name)
+	}
 }
 
 // shellQuote makes one word of a text, for bash, zsh and fish alike.
@@ -93,6 +102,8 @@ func suggest(parser *kong.Kong) (asked bool) {
 	for _, s := range []queue.Strategy{queue.Ordered, queue.SmallestFirst, queue.FairSojourn, queue.Shared} {
 		strategies = append(strategies, s.String())
 	}
-	kongplete.Complete(parser, kongplete.WithExitFunc(func(int) {}), kongplete.WithPredictor("strategies", complete.PredictSet(strategies...)))
+	predictors := map[string]complete.Predictor{"strategies": complete.PredictSet(strategies...)}
+	maps.Copy(predictors, deskPredictors(strategies))
+	kongplete.Complete(parser, kongplete.WithExitFunc(func(int) {}), kongplete.WithPredictors(predictors))
 	return true
 }

@@ -46,7 +46,7 @@ func TestC4_BashCompletes(t *testing.T) {
 	p.sees("loaded 0\nready>")
 	for _, step := range [][2]string{
 		{"arkvoryctl dow\t", "arkvoryctl download"}, {"--outp\t", "download --output"}, {"chos\t", "--output chosen-file"}, {"--class inter\t", "--class interactive"},
-		{"--wait\t", "--class interactive --wait-limit"}, {"\x15arkvoryctl sim\t", "arkvoryctl simulate"}, {"--strat\t", "simulate --strategy"}, {"fair\t", "--strategy fair-sojourn"},
+		{"--wait\t", "--class interactive --wait-limit"}, {"\x15arkvoryctl settings set mode=pa\t", "settings set mode=pass-through"}, {"\x15arkvoryctl sim\t", "arkvoryctl simulate"}, {"--strat\t", "simulate --strategy"}, {"fair\t", "--strategy fair-sojourn"},
 		{"\x15arkvoryctl completion f\t", "arkvoryctl completion fish"}, {"\x15arkvoryctl download --json --class=b\tu\t", "--class=bulk"},
 	} {
 		write(step[0])
@@ -64,7 +64,7 @@ func TestC4_BashCompletes(t *testing.T) {
 // TestC4_CompletionLine speaks what bash and zsh speak with a program that completes.
 func TestC4_CompletionLine(t *testing.T) {
 	for line, want := range map[string][]string{
-		"arkvoryctl ":                                      {"completion", "download", "simulate"},
+		"arkvoryctl ":                                      {"completion", "download", "queue", "sessions", "settings", "simulate"},
 		"arkvoryctl d":                                     {"download"},
 		"arkvoryctl download --no":                         {"--no-progress", "--not-after", "--not-before"},
 		"arkvoryctl download --class ":                     {"background", "bulk", "interactive", "release"},
@@ -76,6 +76,22 @@ func TestC4_CompletionLine(t *testing.T) {
 		"arkvoryctl completion ":                           {"bash", "fish", "zsh"},
 		"arkvoryctl download --class bulk --attempt":       {"--attempt-timeout", "--attempts"},
 		"arkvoryctl download --header-file f --password-f": {"--password-file"},
+		"arkvoryctl settings ":                             {"edit", "get", "reset", "set"},
+		"arkvoryctl settings set st":                       {"strategy="},
+		"arkvoryctl settings set sessions=3 mode=":         {"dry-run", "normal", "pass-through", "queue-all", "reject-new"},
+		"arkvoryctl settings set strategy=s":               {"shared", "smallest-first"},
+		"arkvoryctl settings set mode st":                  {"strategy="},
+		"arkvoryctl settings set windows.bulk=":            {},
+		"arkvoryctl settings set windows.b":                {"windows.background=", "windows.bulk="},
+		"arkvoryctl settings get weights.b":                {"weights.background", "weights.bulk"},
+		"arkvoryctl settings reset mode quo":               {"quotas", "quotas.bytesPerDay", "quotas.bytesPerWeek", "quotas.zone"},
+		"arkvoryctl sessions ":                             {"kick", "list", "move", "pause", "resume", "show"},
+		"arkvoryctl sessions list --state ":                {"active", "all", "remembered", "waiting"},
+		"arkvoryctl sessions list --class b":               {"background", "bulk"},
+		"arkvoryctl sessions move x --to ":                 {"back", "front"},
+		"arkvoryctl sessions move x --class i":             {"interactive"},
+		"arkvoryctl queue --w":                             {"--watch"},
+		"arkvoryctl queue --token-f":                       {"--token-file"},
 	} {
 		t.Setenv("COMP_LINE", line)
 		code, out, complaint := ctl(t)
@@ -108,7 +124,8 @@ func TestC4_CompletionScripts(t *testing.T) {
 		}
 	}
 	fish := completionScript("fish", "/bin/arkvoryctl", parser.Model)
-	for _, want := range []string{"COMP_LINE", "'/bin/arkvoryctl'", "-l output -s o -r -F", "-l header-file -r -F", "-l scenario -r -F", "__fish_seen_subcommand_from download", "__fish_seen_subcommand_from simulate"} {
+	for _, want := range []string{"COMP_LINE", "'/bin/arkvoryctl'", "-l output -s o -r -F", "-l header-file -r -F", "-l scenario -r -F", "__fish_seen_subcommand_from download", "__fish_seen_subcommand_from simulate",
+		"'__fish_seen_subcommand_from queue' -l token-file -r -F", "'__fish_seen_subcommand_from settings; and __fish_seen_subcommand_from set' -l from -r -F"} {
 		if !strings.Contains(fish, want) {
 			t.Errorf("the script of fish has no %q:\n%s", want, fish)
 		}

@@ -17,8 +17,8 @@ var named = map[string]string{
 	"Plain.Part": "--plain", "Hold": "field hold.time", "HoldLimit": "field hold.limit", "HoldPerPrincipal": "field hold.perPrincipal",
 	"RangeBytes": "field rangeSize", "RangesAtOnce": "field rangesAtOnce", "Jitter": "field jitter", "LeaveWaiting": "field leaveWaiting",
 	"LeaveMidway": "field leaveMidway", "BreaksPerGiB": "field breaksPerGiB", "NATClients": "field nat", "Limit": "--limit",
-	"InvariantsEvery": "--invariants",
-	"Sessions":        "--slots", "SessionsElastic": "--elastic", "Reserve": "field reserve", "PerPrincipal": "field perPrincipal",
+	"InvariantsEvery": "--invariants", "Begin": "--begin or field begin",
+	"Sessions": "--slots", "SessionsElastic": "--elastic", "Reserve": "field reserve", "PerPrincipal": "field perPrincipal",
 	"AgingEvery": "--aging", "SessionMinBytes": "field minBytes", "IdleFor": "field idle", "RangesPerSession": "field rangesPerSession",
 	"BandBytesPerSecond": "field band",
 }

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -111,6 +113,20 @@ func setSlots(p *plan, v string) error {
 	policy.QueueLimit = max(policy.QueueLimit, min(n, queue.MaxQueueLimit))
 	p.settings.Gate.Capacity = n
 	p.settings.Gate.PerPrincipal = max(1, min(p.settings.Gate.PerPrincipal, n))
+	return nil
+}
+
+// setWindows reads windows by class; what they say is judged with all other settings.
+func setWindows(p *plan, v string) error {
+	d := json.NewDecoder(strings.NewReader(v))
+	d.DisallowUnknownFields()
+	p.settings.Windows = nil
+	if err := d.Decode(&p.settings.Windows); err != nil {
+		return err
+	}
+	if d.More() {
+		return errors.New("something follows the windows")
+	}
 	return nil
 }
 

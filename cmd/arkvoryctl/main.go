@@ -2,11 +2,15 @@
 //
 //	arkvoryctl download https://store.example/release.tar
 //	arkvoryctl simulate --clients 1000 --size 4GB..20GB --link 1Gbit --slots 16
+//	arkvoryctl queue --watch
+//	arkvoryctl settings set mode=queue-all
+//	arkvoryctl sessions list --state waiting
 //	arkvoryctl completion bash
 //
 // download fetches one file through the queue of a sidecar (or from any server) and shows its place and progress: the work is done by
 // queue/client, here are the flags, the words, the screen and the exit codes. simulate plays fleets over the scheduler of the
-// sidecar. The exit codes are in the table of outcomes; help and README are made of it.
+// sidecar. queue, settings and sessions speak with a sidecar's admin listener: desk.go has the connection, desk_documents.go what comes over it. The exit codes are
+// in the tables of outcomes; help and README are made of them.
 package main
 
 import (
@@ -27,6 +31,9 @@ type cli struct {
 	Version    kong.VersionFlag `help:"Print the version and stop."`
 	Download   download         `cmd:"" help:"Download a file: wait in the queue as long as it takes, go on where an earlier run ended, check what came."`
 	Simulate   simulate         `cmd:"" help:"Simulate a fleet of downloads and compare strategies side by side."`
+	Queue      queueCommand     `cmd:"" help:"Look at the queue of a running sidecar, once or again and again."`
+	Settings   settingsCommand  `cmd:"" help:"Show and change the live settings of a running sidecar."`
+	Sessions   sessionsCommand  `cmd:"" help:"List the sessions of a running sidecar; move, pause, resume and kick them."`
 	Completion completion       `cmd:"" help:"Print the script that completes command lines in your shell."`
 }
 
@@ -47,8 +54,9 @@ type helpShown int
 func newParser(line *cli, to streams) (*kong.Kong, error) {
 	vars := meanings()
 	maps.Copy(vars, downloadMeanings())
+	maps.Copy(vars, deskMeanings())
 	vars["version"] = "arkvoryctl " + version
-	return kong.New(line, kong.Name("arkvoryctl"), kong.Description("The tool for the Arkvory sidecar: download through its queue, simulate before you switch."),
+	return kong.New(line, kong.Name("arkvoryctl"), kong.Description("The tool for the Arkvory sidecar: download through its queue, simulate before you switch, watch and steer it while it runs."),
 		kong.Writers(to.out, to.complaints), kong.Exit(func(code int) { panic(helpShown(code)) }),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, NoExpandSubcommands: true}), kong.BindTo(to.out, (*io.Writer)(nil)), kong.Bind(to), vars)
 }

@@ -19,12 +19,13 @@ import (
 var builtIn string
 
 func TestMain(m *testing.M) {
+	// The last two are of fasthttp, under the admin listener that tests ask: the process-wide date, and a cleaner that looks for its end every ten seconds.
 	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
 		if builtIn != "" {
 			_ = os.RemoveAll(builtIn)
 		}
 		os.Exit(code)
-	}))
+	}), goleak.IgnoreAnyFunction("github.com/valyala/fasthttp.updateServerDate.func1"), goleak.IgnoreAnyFunction("github.com/valyala/fasthttp.(*workerPool).Start.func2"))
 }
 
 // small is a fleet that is simulated in a moment.

@@ -53,6 +53,13 @@ var options = []field{
 	whole("4", func(p *plan) *int { return &p.settings.Policy.RangesPerSession }).as("rangesPerSession", "", "Responses of one session at once (4)."),
 	rate("1Gbit", func(p *plan) *int64 { return &p.settings.Policy.BandBytesPerSecond }).as("band", "", "The configured rate of the link that estimates begin with (none)."),
 
+	of("windows by class, in JSON or as a tree of the scenario file", `{"bulk":{"zone":"Europe/Berlin","open":[{"from":"22:00","to":"06:00"}]}}`, setWindows).
+		as("windows", "windows", "Hours in which classes may start, with zone, days and the share outside (always)."),
+	of("a time as RFC 3339", "2027-03-27T18:00:00+01:00", func(p *plan, v string) (err error) {
+		p.settings.Begin, err = time.Parse(time.RFC3339, v)
+		return err
+	}).as("begin", "begin", "What the clock on the wall shows when the run begins; windows need it."),
+
 	whole("16", func(p *plan) *int { return &p.settings.Gate.Capacity }).as("gate.capacity", "", "Places for single requests (as many as slots)."),
 	whole("4", func(p *plan) *int { return &p.settings.Gate.PerPrincipal }).as("gate.perPrincipal", "", "Places of one principal (4)."),
 	whole("64", func(p *plan) *int { return &p.settings.Gate.WaitLimit }).as("gate.waitLimit", "", "Single requests that wait (64)."),

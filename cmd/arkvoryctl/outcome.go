@@ -53,12 +53,15 @@ func exitCode(err error) int {
 	var (
 		input inputError
 		by    signalled
+		fault *deskFault
 	)
 	switch {
 	case err == nil:
 		return exitDone
 	case errors.As(err, &by):
 		return by.code
+	case errors.As(err, &fault):
+		return fault.code
 	case errors.As(err, &input), errors.Is(err, client.ErrOptions), errors.Is(err, client.ErrCheckpoint), errors.Is(err, client.ErrExists):
 		return exitInput
 	case errors.Is(err, client.ErrDigest), errors.Is(err, client.ErrSize), errors.Is(err, client.ErrChanged):

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -29,6 +30,16 @@ func (p *plan) load(path string) error {
 	}
 	flat := map[string]string{}
 	var faults []error
+	if windows, ok := tree["windows"]; ok { // a tree of its own, which is no list of settings
+		delete(tree, "windows")
+		text, err := json.Marshal(windows)
+		if err == nil {
+			err = setWindows(p, string(text))
+		}
+		if err != nil {
+			faults = append(faults, fmt.Errorf("cannot use field windows: must be %s, for example %s: %w", fields["windows"].rule, fields["windows"].example, err))
+		}
+	}
 	flatten(tree, "", flat, &faults)
 	names := slices.Sorted(maps.Keys(flat))
 	if i := slices.Index(names, "slots"); i > 0 { // what depends on the slots comes after them

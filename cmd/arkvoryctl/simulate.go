@@ -32,6 +32,8 @@ type simulate struct {
 	Slow       string `placeholder:"SHARE@RATE" help:"${slow}"`
 	Classes    string `placeholder:"LIST" help:"${classes}"`
 	Plain      string `placeholder:"LIST" help:"${plain}"`
+	Windows    string `placeholder:"JSON" help:"${windows}"`
+	Begin      string `placeholder:"TIME" help:"${begin}"`
 	Aging      string `placeholder:"DURATION" help:"${aging}"`
 	Seed       string `placeholder:"N" help:"${seed}"`
 	Seeds      string `placeholder:"N" help:"${seeds}"`
@@ -60,7 +62,7 @@ func (s *simulate) given(flag string) string {
 	return map[string]string{
 		"clients": s.Clients, "size": s.Size, "link": s.Link, "client-rate": s.ClientRate, "slots": s.Slots, "elastic": s.Elastic,
 		"strategy": s.Strategy, "burst": s.Burst, "ramp": s.Ramp, "poisson": s.Poisson, "waves": s.Waves, "slow": s.Slow,
-		"classes": s.Classes, "plain": s.Plain, "aging": s.Aging, "seed": s.Seed, "seeds": s.Seeds, "limit": s.Limit, "invariants": s.Invariants,
+		"classes": s.Classes, "plain": s.Plain, "windows": s.Windows, "begin": s.Begin, "aging": s.Aging, "seed": s.Seed, "seeds": s.Seeds, "limit": s.Limit, "invariants": s.Invariants,
 	}[flag]
 }
 

@@ -104,6 +104,13 @@ func (p *terminal) text() string {
 	return p.screen.text()
 }
 
+// sent is all that was written to it, as it was.
+func (p *terminal) sent() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.raw.String()
+}
+
 // sees waits until the screen shows a text and returns the screen.
 func (p *terminal) sees(want string) string {
 	p.t.Helper()

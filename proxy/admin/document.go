@@ -26,8 +26,12 @@ type Sources struct {
 	Files func() Files
 	// Pool sums the upstream connections over all endpoints.
 	Pool func() Pool
+	// Upstream is the whole state of the upstream pool for UpstreamPath, names, addresses and causes included; nil: that path does not exist.
+	Upstream func() any
 	// Settings is the desk of the live settings; nil: there is none, and its path does not exist.
 	Settings LiveSettings
+	// Operator is the desk of the queue's pages and actions; nil: there is none, and their paths do not exist.
+	Operator Operator
 	// Relay returns payload bytes moved, by mechanism.
 	Relay func() map[string]uint64
 	// Metrics writes the Prometheus page.
@@ -209,15 +213,43 @@ type File struct {
 	Problem string `json:"problem"`
 }
 
-// Pool sums the upstream connections. Generation counts changes of the endpoint set; this version has one endpoint, so it is always 1.
+// Pool is the upstream pool: its connections over all endpoints, its coverage and its generations. Names and addresses are on UpstreamPath.
 type Pool struct {
-	Idle       int    `json:"idle"`
-	Busy       int    `json:"busy"`
-	Dials      uint64 `json:"dials"`
-	Reused     uint64 `json:"reused"`
-	Discarded  uint64 `json:"discarded"`
-	Retries    uint64 `json:"retries"`
+	// Covered says whether downloads may start, Reason why (not); Fallback that the second origin serves.
+	Covered   bool   `json:"covered"`
+	Reason    string `json:"reason"`
+	Fallback  bool   `json:"fallback"`
+	Idle      int    `json:"idle"`
+	Busy      int    `json:"busy"`
+	Dials     uint64 `json:"dials"`
+	Reused    uint64 `json:"reused"`
+	Discarded uint64 `json:"discarded"`
+	Retries   uint64 `json:"retries"`
+	// Generation is the highest number of an active set of addresses; Activated, Retired and Abandoned count sets.
 	Generation uint64 `json:"generation"`
+	Activated  int64  `json:"activated"`
+	Retired    int64  `json:"retired"`
+	Abandoned  int64  `json:"abandoned"`
+	// Waiting are exchanges that wait for a connection; Floor is the number of ready connections that is aimed at.
+	Waiting   int           `json:"waiting"`
+	Floor     int           `json:"floor"`
+	Writers   PoolWriters   `json:"writers"`
+	Endpoints PoolEndpoints `json:"endpoints"`
+}
+
+// PoolWriters are connections by the state of their life.
+type PoolWriters struct {
+	Dialing  int `json:"dialing"`
+	Warm     int `json:"warm"`
+	Active   int `json:"active"`
+	Draining int `json:"draining"`
+}
+
+// PoolEndpoints are addresses in use by health.
+type PoolEndpoints struct {
+	Healthy     int `json:"healthy"`
+	Degraded    int `json:"degraded"`
+	Quarantined int `json:"quarantined"`
 }
 
 // DecimalText is a byte total that stands as a decimal string in JSON.

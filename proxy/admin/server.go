@@ -2,10 +2,8 @@ package admin
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"net"
-	"net/http"
 	"runtime/debug"
 	"strconv"
 	"strings"
@@ -13,17 +11,17 @@ import (
 	"time"
 
 	"github.com/valyala/fasthttp"
-	"github.com/valyala/fasthttp/pprofhandler"
 
+	"github.com/arkvory/sidecar/bucket"
 	"github.com/arkvory/sidecar/proxy/telemetry"
 )
 
 // Bounds of the listener (I2).
 const (
-	maxConnections    = 128
-	maxHeadBytes      = 16 << 10
-	maxBodyBytes      = 64 << 10
-	maxProfileSeconds = 60
+	maxConnections   = 128
+	maxHeadBytes     = 16 << 10
+	maxSettingsBytes = 512 << 10
+	maxActionBytes   = 4 << 10
 
 	readTimeout  = 10 * time.Second
 	writeTimeout = 30 * time.Second
@@ -33,14 +31,20 @@ const (
 // ErrClosed is what Serve returns when Shutdown came before it.
 var ErrClosed = errors.New("cannot serve the admin listener: it was shut down")
 
-// Settings are what New needs beside the sources. The zero value serves loopback callers only.
+// Settings are what New needs beside the sources. The zero value serves loopback callers only, without a console and an audit log.
 type Settings struct {
 	// Token opens everything to callers that are not on loopback; empty: no token is ever right.
 	Token string
-	// Version of the build, shown in the document.
+	// Version of the build, shown in the documents.
 	Version string
+	// Console has the files below ConsolePath; nil: there is no console.
+	Console Console
+	// Audit is told about each change, each look at clear ids, and refused requests in samples; nil drops it. It must not block and is called from several goroutines.
+	Audit func(Entry)
 	// OnPanic is told about a defect in a source, with the stack; nil drops it. It must not panic.
 	OnPanic func(value any, stack []byte)
+	// Clock is monotonic time since any origin; nil: the process's.
+	Clock func() time.Duration
 }
 
 // Server is the admin listener. Its methods are safe for concurrent use.
@@ -48,7 +52,11 @@ type Server struct {
 	guard    guard
 	settings Settings
 	sources  Sources
-	routes   map[string]route
+	routes   routing
+	clock    func() time.Duration
+	limits   *limits
+	sampled  *sampler
+	packed   packed
 	http     fasthttp.Server
 
 	mu       sync.Mutex
@@ -56,43 +64,27 @@ type Server struct {
 	listener net.Listener
 }
 
-// route is one path: trusted says that the caller must be, put that it takes PUT beside GET and HEAD.
-type route struct {
-	trusted, put bool
-	answer       func(*Server, *fasthttp.RequestCtx)
-}
-
-// methods are the values of Allow, and what stands in the refusal of another method.
-func (r route) methods() string {
-	if r.put {
-		return "GET, HEAD, PUT"
-	}
-	return "GET, HEAD"
-}
-
 // New returns a server that shows the sources; nothing runs before Serve.
 func New(o Settings, src Sources) *Server {
-	s := &Server{guard: newGuard(o.Token), settings: o, sources: src}
-	s.routes = map[string]route{
-		"/health/live":  {answer: (*Server).live},
-		"/health/ready": {answer: (*Server).ready},
-		"/metrics":      {trusted: true, answer: (*Server).metrics},
-	}
-	if src.Settings != nil {
-		s.routes[SettingsPath] = route{trusted: true, put: true, answer: (*Server).liveSettings}
+	s := &Server{guard: newGuard(o.Token), settings: o, sources: src, routes: newRouting(&o, &src), clock: o.Clock, limits: newLimits(), sampled: newSampler()}
+	if s.clock == nil {
+		s.clock = bucket.SystemClock().Now
 	}
 	s.http = fasthttp.Server{
-		Handler:               s.handle,
-		ErrorHandler:          s.malformed,
-		Concurrency:           maxConnections,
-		ReadBufferSize:        maxHeadBytes,
-		MaxRequestBodySize:    maxBodyBytes,
-		ReadTimeout:           readTimeout,
-		WriteTimeout:          writeTimeout,
-		IdleTimeout:           idleTimeout,
-		NoDefaultServerHeader: true,
-		CloseOnShutdown:       true,
-		Logger:                silent{},
+		Handler:        s.handle,
+		ErrorHandler:   s.malformed,
+		Concurrency:    maxConnections,
+		ReadBufferSize: maxHeadBytes,
+		// Bodies are read by jsonBody, when the caller is known; fasthttp reads the first 8 KiB.
+		StreamRequestBody:            true,
+		MaxRequestBodySize:           maxSettingsBytes,
+		DisablePreParseMultipartForm: true,
+		ReadTimeout:                  readTimeout,
+		WriteTimeout:                 writeTimeout,
+		IdleTimeout:                  idleTimeout,
+		NoDefaultServerHeader:        true,
+		CloseOnShutdown:              true,
+		Logger:                       silent{},
 	}
 	return s
 }
@@ -140,41 +132,74 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	return err
 }
 
-// handle is the story of one request.
+// handle is the story of one request: is it one, does its sender's site matter, what does it ask for, who asks, how often.
 func (s *Server) handle(ctx *fasthttp.RequestCtx) {
 	defer s.contain(ctx)
 	h := &ctx.Response.Header
-	h.Set("Cache-Control", "no-store")
-	h.Set("X-Content-Type-Options", "nosniff")
-	h.Set("Cross-Origin-Resource-Policy", "same-origin")
-	h.Set("X-Frame-Options", "DENY")
-
-	r, known := s.route(string(ctx.Path()))
-	switch {
-	case !wellFormed(&ctx.Request.Header):
+	secure(h)
+	r := &request{}
+	ctx.SetUserValue(requestKey{}, r)
+	if !wellFormed(&ctx.Request.Header) {
 		ctx.SetConnectionClose()
-		refuse(ctx, telemetry.MalformedRequest, "the request is not HTTP/1.1 that can be answered")
-	case crossSite(ctx):
-		refuse(ctx, telemetry.CrossSite, "requests on behalf of another site are not answered")
+		s.refuse(ctx, telemetry.MalformedRequest, "the request is not HTTP/1.1 that can be answered")
+		return
+	}
+	path, known := string(ctx.Path()), false
+	r.route, r.id, known = s.routes.find(path)
+	switch {
+	case crossSite(ctx) && !(r.route.page && navigates(ctx)):
+		s.refuse(ctx, telemetry.CrossSite, "requests on behalf of another site are not answered")
 	case !known:
-		refuse(ctx, telemetry.NotFound, "there are /health/live, /health/ready, /metrics, /debug/pprof/ and "+SettingsPath)
-	case !ctx.IsGet() && !ctx.IsHead() && !(ctx.IsPut() && r.put):
-		h.Set(fasthttp.HeaderAllow, r.methods())
-		refuse(ctx, telemetry.MethodNotAllowed, "only "+r.methods()+" are answered here")
-	case r.trusted && !s.guard.trusted(ctx):
-		h.Set(fasthttp.HeaderWWWAuthenticate, `Bearer realm="arkvory"`)
-		refuse(ctx, telemetry.Unauthorized, "send Authorization: Bearer with ARKVORY_ADMIN_TOKEN, or ask from loopback")
+		s.refuse(ctx, telemetry.NotFound, s.nothingAt(path))
+	case !r.route.methods.has(ctx):
+		h.Set(fasthttp.HeaderAllow, string(r.route.methods))
+		s.refuse(ctx, telemetry.MethodNotAllowed, "only "+string(r.route.methods)+" are answered here")
 	default:
-		r.answer(s, ctx)
+		s.admit(ctx, r)
 	}
 }
 
-func (s *Server) route(path string) (route, bool) {
-	if strings.HasPrefix(path, "/debug/pprof/") {
-		return route{trusted: true, answer: (*Server).profile}, true
+// admit answers those who may ask, as often as they may.
+func (s *Server) admit(ctx *fasthttp.RequestCtx, r *request) {
+	if !r.route.page { // the console's files need nobody's name
+		r.caller = s.callerOf(ctx)
 	}
-	r, known := s.routes[path]
-	return r, known
+	write := !ctx.IsGet() && !ctx.IsHead()
+	if !write {
+		_ = ctx.Request.CloseBodyStream() // no reader of the request may wait for a body
+	}
+	switch {
+	case r.route.trusted && r.caller.wait > 0:
+		s.refuseRate(ctx, r.caller.wait, "too many wrong tokens came from this address; ask again later")
+		return
+	case r.route.trusted && r.caller.trust == stranger:
+		ctx.Response.Header.Set(fasthttp.HeaderWWWAuthenticate, `Bearer realm="arkvory"`)
+		s.refuse(ctx, telemetry.Unauthorized, "send Authorization: Bearer with ARKVORY_ADMIN_TOKEN, or ask from loopback")
+		return
+	}
+	if r.route.limited {
+		if wait := s.limits.allow(call{r.caller.trust, write}, s.clock()); wait > 0 {
+			s.refuseRate(ctx, wait, "too many requests of this kind; ask again later")
+			return
+		}
+	}
+	r.route.answer(s, ctx)
+}
+
+// refuseRate answers 429 with the whole seconds to wait.
+func (s *Server) refuseRate(ctx *fasthttp.RequestCtx, wait time.Duration, message string) {
+	ctx.Response.Header.Set(fasthttp.HeaderRetryAfter, strconv.FormatInt(int64((wait+time.Second-1)/time.Second), 10))
+	s.refuseAs(ctx, 429, reasonRateLimited, message)
+}
+
+// nothingAt says what there is instead of a path, without repeating it.
+func (s *Server) nothingAt(path string) string {
+	if short := strings.TrimRight(path, "/"); short != path {
+		if _, _, known := s.routes.find(short); known {
+			return "this path has no slash at its end"
+		}
+	}
+	return "there are /health/live, /health/ready, /metrics, /debug/pprof/ and what " + OpenAPIPath + " describes"
 }
 
 // contain turns a panic into a 500 (I3).
@@ -187,87 +212,6 @@ func (s *Server) contain(ctx *fasthttp.RequestCtx) {
 		s.settings.OnPanic(v, debug.Stack())
 	}
 	ctx.Response.Reset()
-	refuse(ctx, telemetry.Panic, "an internal error; see the log")
-}
-
-func (s *Server) live(ctx *fasthttp.RequestCtx) { writeJSON(ctx, 200, Status{Status: "live"}) }
-
-func (s *Server) ready(ctx *fasthttp.RequestCtx) {
-	st, code := Status{Status: "ready"}, 200
-	if why := s.sources.ready(); why != telemetry.OK {
-		st, code = Status{Status: "not_ready", Reason: &why}, 503
-		ctx.Response.Header.Set(fasthttp.HeaderRetryAfter, "2")
-	}
-	if s.guard.trusted(ctx) {
-		writeJSON(ctx, code, s.sources.document(st, s.settings.Version))
-		return
-	}
-	writeJSON(ctx, code, st)
-}
-
-func (s *Server) metrics(ctx *fasthttp.RequestCtx) {
-	ctx.SetContentType("text/plain; version=0.0.4; charset=utf-8")
-	if s.sources.Metrics != nil {
-		_, _ = s.sources.Metrics.WriteTo(ctx) // into the response's buffer, which cannot fail
-	}
-}
-
-// profile bounds the seconds and leaves the rest to pprof.
-func (s *Server) profile(ctx *fasthttp.RequestCtx) {
-	if q := ctx.QueryArgs().Peek("seconds"); q != nil {
-		if n, err := strconv.Atoi(string(q)); err != nil || n < 0 || n > maxProfileSeconds {
-			refuse(ctx, telemetry.MalformedRequest, "seconds is a whole number from 0 to "+strconv.Itoa(maxProfileSeconds))
-			return
-		}
-	}
-	h := &ctx.Response.Header
-	h.Del("X-Content-Type-Options") // pprof adds its own
-	pprofhandler.PprofHandler(ctx)
-	h.Set("X-Content-Type-Options", "nosniff")
-	if ctx.Response.StatusCode() == 404 {
-		ctx.Response.ResetBody()
-		refuse(ctx, telemetry.NotFound, "there is no such profile; /debug/pprof/ lists them")
-	}
-}
-
-// malformed answers what fasthttp could not read; the error's text may quote the request and is not repeated.
-func (s *Server) malformed(ctx *fasthttp.RequestCtx, err error) {
-	var small *fasthttp.ErrSmallBuffer
-	var net net.Error
-	switch {
-	case errors.As(err, &small):
-		refuse(ctx, telemetry.HeaderTooLarge, "the request head is above "+strconv.Itoa(maxHeadBytes)+" bytes")
-	case errors.Is(err, fasthttp.ErrBodyTooLarge):
-		writeJSON(ctx, 413, problem(413, telemetry.MalformedRequest, "the body is above "+strconv.Itoa(maxBodyBytes)+" bytes"))
-	case errors.As(err, &net) && net.Timeout():
-		refuse(ctx, telemetry.HeaderTimeout, "the request did not arrive in time")
-	default:
-		refuse(ctx, telemetry.MalformedRequest, "the request is not HTTP/1.1 that can be answered")
-	}
-}
-
-// Problem is the body of a refusal.
-type Problem struct {
-	// Error is the status in words, Reason the shared word, Message a sentence for people.
-	Error   string           `json:"error"`
-	Reason  telemetry.Reason `json:"reason"`
-	Message string           `json:"message"`
-}
-
-func problem(status int, r telemetry.Reason, message string) Problem {
-	return Problem{Error: strings.ReplaceAll(strings.ToLower(http.StatusText(status)), " ", "_"), Reason: r, Message: message}
-}
-
-func refuse(ctx *fasthttp.RequestCtx, r telemetry.Reason, message string) {
-	writeJSON(ctx, r.Status(), problem(r.Status(), r, message))
-}
-
-func writeJSON(ctx *fasthttp.RequestCtx, status int, v any) {
-	b, err := json.Marshal(v)
-	if err != nil { // only NaN or infinity in a source can do that
-		panic(err)
-	}
-	ctx.SetStatusCode(status)
-	ctx.SetContentType("application/json")
-	ctx.SetBody(append(b, '\n'))
+	secure(&ctx.Response.Header)
+	writeJSON(ctx, 500, problem(500, telemetry.Panic.String(), "an internal error; see the log"))
 }

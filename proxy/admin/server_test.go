@@ -42,9 +42,13 @@ func fullSources() Sources {
 		Files: func() Files {
 			return Files{Clients: File{"cannot use the file of ARKVORY_CLIENTS_FILE: line 3: a"}, DecisionLog: File{"cannot write the decision log: no space left on device"}}
 		},
-		Pool:    func() Pool { return Pool{1, 2, 3, 4, 5, 6, 7} },
-		Relay:   func() map[string]uint64 { return map[string]uint64{"splice": 1 << 60, "copy": 0} },
-		Metrics: telemetry.New("v1", telemetry.Snapshots{}),
+		Pool: func() Pool {
+			return Pool{Covered: true, Reason: "covered", Idle: 1, Busy: 2, Dials: 3, Reused: 4, Discarded: 5, Retries: 6, Generation: 7, Activated: 2, Retired: 1, Waiting: 4, Floor: 5,
+				Writers: PoolWriters{1, 2, 3, 4}, Endpoints: PoolEndpoints{3, 2, 1}}
+		},
+		Upstream: func() any { return map[string]int{"connections": 3} },
+		Relay:    func() map[string]uint64 { return map[string]uint64{"splice": 1 << 60, "copy": 0} },
+		Metrics:  telemetry.New("v1", telemetry.Snapshots{}),
 	}
 }
 

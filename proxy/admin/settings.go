@@ -3,20 +3,12 @@ package admin
 import (
 	"context"
 	"encoding/json"
-	"errors"
-	"mime"
-	"net"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/valyala/fasthttp"
-
-	"github.com/arkvory/sidecar/proxy/telemetry"
 )
-
-// SettingsPath is where the live settings are read and changed.
-const SettingsPath = "/api/v1/system/downloads/settings"
 
 // LiveSettings is the desk behind SettingsPath. It is safe for concurrent use.
 type LiveSettings interface {
@@ -45,8 +37,10 @@ type SettingsDocument struct {
 	UpdatedAt *time.Time `json:"updatedAt"`
 }
 
-// EffectiveSettings are the values of all fields that can be changed live, under the names of the overrides.
+// EffectiveSettings are the values of all fields that can be changed live, under the names of the overrides. The maps are never nil: without entries
+// they are {} in JSON. Its values are shared by all readers of a document and must not be changed.
 type EffectiveSettings struct {
+	Mode             string  `json:"mode"`
 	Strategy         string  `json:"strategy"`
 	Sessions         int     `json:"sessions"`
 	Reserve          int     `json:"reserve"`
@@ -58,6 +52,39 @@ type EffectiveSettings struct {
 	Preempt          bool    `json:"preempt"`
 	RangesPerSession int     `json:"rangesPerSession"`
 	SessionsElastic  int     `json:"sessionsElastic"`
+	// Windows are those of the classes that have one, by class; a class that is absent is always open. Principals are the rules of single principals
+	// by id. Quotas are those of every principal without its own.
+	Windows    map[string]WindowSettings    `json:"windows"`
+	Principals map[string]PrincipalSettings `json:"principals"`
+	Quotas     QuotaSettings                `json:"quotas"`
+}
+
+// WindowSettings is the window of a class (W1).
+type WindowSettings struct {
+	Zone         string         `json:"zone"`         // IANA name
+	OutsideShare float64        `json:"outsideShare"` // of slots and band outside, 0..1; 0 = waits
+	Open         []SpanSettings `json:"open"`
+}
+
+// SpanSettings is one stretch of a window in local wall-clock time; To not after From is on the next day.
+type SpanSettings struct {
+	Days []string `json:"days,omitempty"` // mon, tue, wed, thu, fri, sat, sun: those it begins on; absent = all seven
+	From string   `json:"from"`           // HH:MM
+	To   string   `json:"to"`             // HH:MM, up to 24:00
+}
+
+// PrincipalSettings is what the record says about one principal; what is absent goes by the principals file and by QuotaSettings.
+type PrincipalSettings struct {
+	Class        string `json:"class,omitempty"`
+	BytesPerDay  *int64 `json:"bytesPerDay,omitempty"` // 0 = no quota
+	BytesPerWeek *int64 `json:"bytesPerWeek,omitempty"`
+}
+
+// QuotaSettings is the quota of every principal without its own (X9): whole download body bytes below 2^53, 0 = none.
+type QuotaSettings struct {
+	BytesPerDay  int64  `json:"bytesPerDay"`
+	BytesPerWeek int64  `json:"bytesPerWeek"`
+	Zone         string `json:"zone"` // IANA name: days begin at 00:00 there and weeks on Monday, for all quotas
 }
 
 // SettingFault is one field that breaks its rule, and a value that would do.
@@ -87,53 +114,33 @@ func (e *RevisionError) Error() string {
 	return "cannot save the settings: the current revision is " + strconv.FormatInt(e.Current, 10) + "; read them again"
 }
 
-// refusedSettings is the body of a 400 and of a 409: the first fault, all of them, or the current revision.
-type refusedSettings struct {
-	Error   string           `json:"error"`
-	Reason  telemetry.Reason `json:"reason"`
-	Message string           `json:"message"`
-	*SettingFault
-	Faults   []SettingFault `json:"faults,omitempty"`
-	Revision *int64         `json:"revision,omitempty"`
-}
-
 // liveSettings answers GET, HEAD and PUT on SettingsPath; the caller is trusted and of no other site.
 func (s *Server) liveSettings(ctx *fasthttp.RequestCtx) {
 	desk := s.sources.Settings
 	if !ctx.IsPut() {
+		if wrong := query(ctx); wrong != nil {
+			s.refuseFault(ctx, wrong)
+			return
+		}
 		writeJSON(ctx, 200, desk.Current())
 		return
 	}
-	if kind, _, err := mime.ParseMediaType(string(ctx.Request.Header.ContentType())); err != nil || kind != "application/json" {
-		// A form of another site can send text, but never this type without asking first.
-		refuse(ctx, telemetry.UnsupportedMediaType, "send Content-Type: application/json")
+	body, ok := s.jsonBody(ctx, maxSettingsBytes)
+	if !ok {
+		return
+	}
+	if wrong := query(ctx); wrong != nil {
+		s.refuseFault(ctx, wrong)
 		return
 	}
 	bounded, cancel := context.WithTimeout(context.Background(), writeTimeout/2)
 	defer cancel()
-	doc, err := desk.Change(bounded, ctx.PostBody(), s.guard.who(ctx))
-	var invalid *SettingsError
-	var stale *RevisionError
-	switch {
-	case err == nil:
-		writeJSON(ctx, 200, doc)
-	case errors.As(err, &invalid):
-		writeJSON(ctx, 400, refusedSettings{Error: "bad_request", Reason: telemetry.SettingInvalid, Message: err.Error(), SettingFault: &invalid.Faults[0], Faults: invalid.Faults})
-	case errors.As(err, &stale):
-		writeJSON(ctx, 409, refusedSettings{Error: "revision_mismatch", Reason: telemetry.RevisionMismatch, Message: err.Error(), Revision: &stale.Current})
-	default:
-		ctx.Response.Header.Set(fasthttp.HeaderRetryAfter, "2")
-		refuse(ctx, telemetry.SettingsUnavailable, "the store of the settings does not answer; nothing was changed")
+	before := desk.Current()
+	doc, err := desk.Change(bounded, body, requestOf(ctx).caller.by)
+	if err != nil {
+		s.refuseChange(ctx, err)
+		return
 	}
-}
-
-// who names a trusted caller without its secret.
-func (g guard) who(ctx *fasthttp.RequestCtx) string {
-	if g.token(&ctx.Request.Header) {
-		return "token"
-	}
-	if peer, ok := ctx.RemoteAddr().(*net.TCPAddr); ok {
-		return peer.IP.String()
-	}
-	return "unknown"
+	s.note(ctx, Entry{Event: AuditSettings, From: before.Revision, To: doc.Revision, Fields: changedFields(before.Overrides, doc.Overrides)})
+	writeJSON(ctx, 200, doc)
 }

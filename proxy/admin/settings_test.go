@@ -17,20 +17,25 @@ type desk struct {
 	bodies []string
 	by     []string
 	err    error
+	next   string // overrides after a change
 }
 
 func (d *desk) Current() SettingsDocument {
 	at := time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC)
-	return SettingsDocument{Revision: 3, Overrides: json.RawMessage(`{"sessions":8}`), Effective: EffectiveSettings{Strategy: "ordered", Sessions: 8, Reserve: 1,
+	return SettingsDocument{Revision: 3, Overrides: json.RawMessage(`{"sessions":8}`), Effective: EffectiveSettings{Mode: "normal", Strategy: "ordered", Sessions: 8, Reserve: 1,
 		PerPrincipal: 4, Weights: ByClass{8, 4, 2, 1}, SessionMinBytes: 16 << 20, IdleSeconds: 30, AgingMinutes: 15, Preempt: true, RangesPerSession: 4,
-		SessionsElastic: 8}, Admission: "sessions", UpdatedBy: "token", UpdatedAt: &at}
+		SessionsElastic: 8, Windows: map[string]WindowSettings{}, Principals: map[string]PrincipalSettings{}, Quotas: QuotaSettings{Zone: "UTC"}}, Admission: "sessions", UpdatedBy: "token", UpdatedAt: &at}
 }
 
 func (d *desk) Change(_ context.Context, body []byte, by string) (SettingsDocument, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.bodies, d.by = append(d.bodies, string(body)), append(d.by, by)
-	return d.Current(), d.err
+	doc := d.Current()
+	if d.next != "" {
+		doc.Revision, doc.Overrides = doc.Revision+1, json.RawMessage(d.next)
+	}
+	return doc, d.err
 }
 
 func (d *desk) asked() int {
@@ -39,9 +44,9 @@ func (d *desk) asked() int {
 	return len(d.bodies)
 }
 
-const settingsText = `{"revision":3,"overrides":{"sessions":8},"effective":{"strategy":"ordered","sessions":8,"reserve":1,"perPrincipal":4,` +
+const settingsText = `{"revision":3,"overrides":{"sessions":8},"effective":{"mode":"normal","strategy":"ordered","sessions":8,"reserve":1,"perPrincipal":4,` +
 	`"weights":{"interactive":8,"release":4,"bulk":2,"background":1},"sessionMinBytes":16777216,"idleSeconds":30,"agingMinutes":15,"preempt":true,` +
-	`"rangesPerSession":4,"sessionsElastic":8},"admission":"sessions","problem":"","persisted":false,"updatedBy":"token","updatedAt":"2026-03-04T05:06:07Z"}` + "\n"
+	`"rangesPerSession":4,"sessionsElastic":8,"windows":{},"principals":{},"quotas":{"bytesPerDay":0,"bytesPerWeek":0,"zone":"UTC"}},"admission":"sessions","problem":"","persisted":false,"updatedBy":"token","updatedAt":"2026-03-04T05:06:07Z"}` + "\n"
 
 const changeText = `{"expectedRevision":3,"overrides":{}}`
 
@@ -154,7 +159,7 @@ func TestS2_WhatIsNoJSONOrTooLongNeverReachesTheDesk(t *testing.T) {
 			t.Errorf("%s: %d %s", kind, a.status, a.body)
 		}
 	}
-	if a := put(t, addr, strings.Repeat(" ", maxBodyBytes+1), isJSON); a.status != 413 {
+	if a := put(t, addr, strings.Repeat(" ", maxSettingsBytes+1), isJSON); a.status != 413 {
 		t.Errorf("a long body: %d %s", a.status, a.body)
 	}
 	for _, method := range []string{"POST", "PATCH", "DELETE"} {
@@ -165,7 +170,7 @@ func TestS2_WhatIsNoJSONOrTooLongNeverReachesTheDesk(t *testing.T) {
 	if d.asked() != 0 {
 		t.Errorf("the desk was asked %d times", d.asked())
 	}
-	if a := put(t, addr, strings.Repeat(" ", maxBodyBytes), isJSON); a.status != 200 || d.asked() != 1 {
+	if a := put(t, addr, strings.Repeat(" ", maxSettingsBytes), isJSON); a.status != 200 || d.asked() != 1 {
 		t.Errorf("a body of the full length: %d", a.status)
 	}
 	if a := send(t, run(t, New(Settings{}, fullSources()), false), "GET", SettingsPath); a.status != 404 {

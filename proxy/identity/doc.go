@@ -21,6 +21,15 @@
 // alphabet are hashed as well ("user:#<hash>"). So a principal is at most [MaxPrincipalBytes] long and never holds a token, a
 // signature or a cookie in clear (I5). Public IPv6 addresses count by their /64, which is what one subscriber gets; private ones count singly.
 //
+// # Class
+//
+//	class of a request = Arkvory-Download-Class, where it is not above
+//	                     class of the principal's id in the live settings ([Identifier.SetClasses]), else
+//	                     class of its row in the principals file, else that of its source
+//
+// A later line counts where the ones before say nothing. The settings come first because they are what an operator changes at once and for one
+// principal; they may raise. A change acts from the next request on: active sessions keep what they have, waiting ones change at their next contact.
+//
 // # Nothing here is proof
 //
 // Identify checks no password, no signature and no JWT, and need not: a principal only decides whose turn and whose share it is, and by

@@ -15,7 +15,8 @@ type Identity struct {
 	Principal string
 	// Kind is the source that decided.
 	Kind Kind
-	// Class is the one of the principals file, else interactive for header, client-cert and cookie and release for all others.
+	// Class is the one that the live settings give to the principal, else the one of the principals file, else interactive for header, client-cert
+	// and cookie and release for all others.
 	Class queue.Class
 	// Client is the address of the real client, unmapped and without zone; the zero address when the connection has none.
 	Client netip.Addr
@@ -29,7 +30,7 @@ func (d *Identifier) Identify(h *wire.Head, peer netip.Addr, cert *x509.Certific
 	return d.IdentifyMemo(nil, h, peer, cert)
 }
 
-func (d *Identifier) identify(t *table, h *wire.Head, peer netip.Addr, cert *x509.Certificate, before string) Identity {
+func (d *Identifier) identify(t *table, c *classes, h *wire.Head, peer netip.Addr, cert *x509.Certificate, before string) Identity {
 	trusted := d.Trusted(peer)
 	id := Identity{Client: d.client(h, peer, trusted), Class: queue.Release}
 	var store [MaxPrincipalBytes]byte
@@ -49,6 +50,7 @@ func (d *Identifier) identify(t *table, h *wire.Head, peer netip.Addr, cert *x50
 	default:
 		id.Principal = string(name)
 	}
+	c.apply(&id)
 	id.Credentials = d.credentials(h, cert)
 	return id
 }

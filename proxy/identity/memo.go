@@ -16,12 +16,13 @@ const maxMemo = 4096
 // Memo remembers the identity of the last request of one connection. The zero value is ready. It belongs to one goroutine at a time and
 // holds credentials in clear, so it must not outlive its connection without Reset.
 type Memo struct {
-	tape  []byte // what the identity was made from; empty and set false when it was too long
-	set   bool
-	table *table
-	cert  *x509.Certificate
-	peer  netip.Addr
-	id    Identity
+	tape    []byte // what the identity was made from; empty and set false when it was too long
+	set     bool
+	table   *table
+	classes *classes
+	cert    *x509.Certificate
+	peer    netip.Addr
+	id      Identity
 }
 
 // Reset forgets everything and wipes the credentials; it keeps the capacity.
@@ -32,26 +33,26 @@ func (m *Memo) Reset() {
 
 // IdentifyMemo is Identify with the memo of the connection, nil for none. A request whose credentials, forwarding fields, peer and
 // certificate equal those of the request before costs a comparison and allocates nothing; a new version of the principals file
-// is noticed.
+// and new classes of the live settings are noticed.
 func (d *Identifier) IdentifyMemo(m *Memo, h *wire.Head, peer netip.Addr, cert *x509.Certificate) Identity {
-	t := d.table.Load()
+	t, c := d.table.Load(), d.classes.Load()
 	peer = peer.Unmap().WithZone("")
 	if m == nil {
-		return d.identify(t, h, peer, cert, "")
+		return d.identify(t, c, h, peer, cert, "")
 	}
-	if m.set && m.table == t && m.cert == cert && m.peer == peer {
+	if m.set && m.table == t && m.classes == c && m.cert == cert && m.peer == peer {
 		check := tape{buf: m.tape, compare: true}
 		d.play(&check, h)
 		if !check.differs && len(check.buf) == 0 {
 			return m.id
 		}
 	}
-	id := d.identify(t, h, peer, cert, m.id.Principal)
+	id := d.identify(t, c, h, peer, cert, m.id.Principal)
 	clear(m.tape)
 	rec := tape{buf: m.tape[:0], limit: maxMemo}
 	d.play(&rec, h)
 	m.tape, m.set = rec.buf, !rec.differs
-	m.table, m.cert, m.peer, m.id = t, cert, peer, id
+	m.table, m.classes, m.cert, m.peer, m.id = t, c, cert, peer, id
 	return id
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/netip"
 	"strings"
+	"sync/atomic"
 
 	"github.com/arkvory/sidecar/proxy/identity/rulefile"
 )
@@ -121,13 +122,14 @@ func isToken(s string) bool {
 	return true
 }
 
-// Identifier identifies requests. Its fields are fixed after New; the table of principals is exchanged as a whole.
+// Identifier identifies requests. Its fields are fixed after New; the table of principals and the classes of the live settings are exchanged as a whole.
 type Identifier struct {
 	sources []source
 	trusted []netip.Prefix
 	hash    hasher
 	table   *rulefile.File[table]
-	headers []string // lower-case names of the header sources
+	classes atomic.Pointer[classes] // never nil after New
+	headers []string                // lower-case names of the header sources
 }
 
 // New checks the settings and reads the principals file. The error lists all faults of both.
@@ -135,6 +137,7 @@ func New(s Settings) (*Identifier, error) {
 	sources, err := parseFrom(s.From, len(s.TrustedProxies) > 0)
 	faults := []error{err}
 	d := &Identifier{sources: sources}
+	d.SetClasses(nil)
 	for _, p := range s.TrustedProxies {
 		if !p.IsValid() {
 			faults = append(faults, errors.New("ARKVORY_TRUSTED_PROXIES: a network is not valid, write it such as 10.0.0.0/8"))

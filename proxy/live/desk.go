@@ -19,12 +19,15 @@ type Settings struct {
 	Base queue.Policy
 	// Store keeps the record.
 	Store config.RecordStore
-	// Apply puts a policy in force. It is called in the desk's turn and must not call the desk.
-	Apply func(queue.Policy) error
+	// Apply puts what a record decides in force. It is called in the desk's turn and must not call the desk.
+	Apply func(Effective) error
 	// Now is the wall clock.
 	Now func() time.Time
 	// Changed is told about each change that was carried out, once, in the order of the revisions; nil drops it.
 	Changed func(admin.SettingsDocument)
+	// Noticed is told what Follow found: the change of another process in force here, or another Problem, "" when it is over. It is called in the desk's turn and
+	// must not call the desk; nil drops it.
+	Noticed func(admin.SettingsDocument)
 }
 
 // Desk judges, keeps and applies changes of the settings; it implements admin.LiveSettings. It is safe for concurrent use.
@@ -34,8 +37,12 @@ type Desk struct {
 
 	// turn holds one token: who has it may touch record, and compare, swap and apply are one step. It is a mutex whose wait ends with a context: behind a store
 	// that hangs every change gives up in its own time, else they would pile up until the listener has no connection left for a probe.
-	turn   chan struct{}
-	record config.Record
+	turn    chan struct{}
+	record  config.Record
+	problem string // of the record
+	trouble string // of the store, "" while it answers
+	// moves counts what became of record, so that an answer of the store is known to be older than it.
+	moves atomic.Int64
 }
 
 // New returns a desk with the stored record in force. A store that fails, or a record that does not fit, is its document's Problem.
@@ -43,10 +50,10 @@ func New(ctx context.Context, set Settings) *Desk {
 	d := &Desk{set: set, turn: make(chan struct{}, 1)}
 	d.turn <- struct{}{}
 	defer d.yield()
-	d.showLocked(set.Base, "")
+	d.showLocked(baseOf(set.Base), "")
 	record, err := set.Store.Load(ctx)
 	if err != nil {
-		d.showLocked(set.Base, "cannot load the live settings: the store does not answer; the environment is in force")
+		d.troubleLocked(err)
 		return d
 	}
 	if record.Revision > 0 {
@@ -67,7 +74,7 @@ func (d *Desk) Change(ctx context.Context, body []byte, by string) (admin.Settin
 		return admin.SettingsDocument{}, &admin.SettingsError{Faults: wrong}
 	}
 	o, wrong := parse(text, false)
-	policy, more := policyWith(d.set.Base, o)
+	next, more := effectiveOf(d.set.Base, o)
 	for _, one := range more {
 		wrong.add(one.Field, one.Rule, one.Example)
 	}
@@ -91,11 +98,15 @@ func (d *Desk) Change(ctx context.Context, body []byte, by string) (admin.Settin
 			d.adoptLocked(record)
 		}
 		return admin.SettingsDocument{}, &admin.RevisionError{Current: record.Revision}
+	case errors.Is(err, config.ErrOverridesSize):
+		wrong.add("overrides", fmt.Sprintf("at most %d bytes as they are kept", config.MaxOverridesBytes), json.RawMessage("{}"))
+		return admin.SettingsDocument{}, &admin.SettingsError{Faults: wrong}
 	case err != nil:
 		return admin.SettingsDocument{}, fmt.Errorf("cannot save the settings: %w", err)
 	}
-	d.record = record
-	d.applyLocked(policy)
+	d.record, d.trouble = record, "" // a store that saves can be read
+	d.moves.Add(1)
+	d.applyLocked(next)
 	doc := d.Current()
 	if d.set.Changed != nil {
 		d.set.Changed(doc)
@@ -105,46 +116,48 @@ func (d *Desk) Change(ctx context.Context, body []byte, by string) (admin.Settin
 
 // adoptLocked puts a record of the store in force, or the environment when the record does not fit this server.
 func (d *Desk) adoptLocked(record config.Record) {
-	d.record = record
+	d.record, d.trouble = record, ""
+	d.moves.Add(1)
 	text := record.Overrides
 	if len(text) == 0 {
 		text = json.RawMessage("{}")
 	}
 	o, wrong := parse(text, true)
-	policy, more := policyWith(d.set.Base, o)
+	next, more := effectiveOf(d.set.Base, o)
 	if wrong = append(wrong, more...); len(wrong) > 0 {
-		d.applyLocked(d.set.Base)
-		d.showLocked(d.set.Base, (&admin.SettingsError{Faults: wrong}).Error()+"; the environment is in force")
+		d.applyLocked(baseOf(d.set.Base))
+		d.showLocked(baseOf(d.set.Base), (&admin.SettingsError{Faults: wrong}).Error()+"; the environment is in force")
 		return
 	}
-	d.applyLocked(policy)
+	d.applyLocked(next)
 }
 
-// applyLocked puts a policy in force and shows it. A policy that was judged is not refused; if it were, the old one stays and the problem says so. A panic
+// applyLocked puts settings in force and shows them. What was judged is not refused; if it were, the old one stays and the problem says so. A panic
 // of Apply goes on to the caller: the record is saved then, and what is in force may be either policy.
-func (d *Desk) applyLocked(policy queue.Policy) {
+func (d *Desk) applyLocked(next Effective) {
 	problem := "a defect met the change; send it again"
 	defer func() {
 		if problem != "" {
 			before := d.Current()
-			d.showLocked(d.set.Base, "cannot apply the settings: "+problem)
+			d.showLocked(baseOf(d.set.Base), "cannot apply the settings: "+problem)
 			doc := d.Current() // of the record that is kept, so that it can be replaced, with what is in force
 			doc.Effective, doc.Admission = before.Effective, before.Admission
 			d.doc.Store(&doc)
 		}
 	}()
-	if err := d.set.Apply(policy); err != nil {
+	if err := d.set.Apply(next); err != nil {
 		problem = err.Error()
 		return
 	}
 	problem = ""
-	d.showLocked(policy, "")
+	d.showLocked(next, "")
 }
 
-// showLocked makes the document of a policy and the present record.
-func (d *Desk) showLocked(policy queue.Policy, problem string) {
+// showLocked makes the document of what is in force and the present record.
+func (d *Desk) showLocked(now Effective, problem string) {
+	d.problem = problem
 	doc := admin.SettingsDocument{
-		Revision: d.record.Revision, Overrides: d.record.Overrides, Effective: effective(policy), Admission: Admission(policy), Problem: problem,
+		Revision: d.record.Revision, Overrides: d.record.Overrides, Effective: effective(now), Admission: Admission(now.Policy), Problem: d.problemLocked(),
 		Persisted: d.set.Store.Persisted(), UpdatedBy: d.record.UpdatedBy,
 	}
 	if len(doc.Overrides) == 0 {

@@ -19,17 +19,31 @@
 //	rangesPerSession  responses of a session at once, 1..64
 //	sessionsElastic   slots that may open while the link is not full, sessions..1024
 //
-// All numbers are whole. Limits of the queue, holds and budgets are the environment's only.
+//	mode              normal, queue-all, pass-through, reject-new, dry-run
+//	windows           {<class>: {zone, outsideShare, open: [{days, from, to}]}}, see queue/window; a class that is absent is always open
+//	principals        {<principal id>: {class, bytesPerDay, bytesPerWeek}}, at most 1024; what is absent is the principals file's and quotas'
+//	quotas            {bytesPerDay, bytesPerWeek, zone} of every principal without its own, see proxy/quota; 0 = none, 0..2^53-1
+//
+// All numbers but outsideShare are whole. Limits of the queue, holds and budgets are the environment's only; so are the principals file's keys, which may be
+// secrets, while the record names principals by the ids that identification gives them.
 //
 // Three fields are bounded by sessions. Where sessions is changed and they are not, they follow: reserve and perPrincipal are lowered to fit
 // and never raised above the environment's; sessionsElastic stays off where the environment has it off, else it is raised to sessions where it
-// is below. A field that stands in the overrides is never bent: what does not fit together is refused.
+// is below. A field that stands in the overrides is never bent: what does not fit together is refused. A day's quota may not be above the week's that stands
+// beside it; one that a principal inherits is not judged, for a change of quotas must not be in conflict with a thousand rules: there the smaller one counts.
+//
+// # Faults
+//
+// A change is told every fault at once, each by the path of its field: sessions, weights.bulk, windows.bulk.open[0].from, principals.user:ci.bytesPerDay. What has
+// the wrong type is replaced by something harmless for the judgement of the rest. A stored record is read with fields of newer versions skipped on every
+// level, and its faults name principals by their place, as principals[3].class: they go to the log and the readiness page, which name nobody.
 //
 // # Invariants
 //
 //	I1  The policy in force is the environment's, or it was judged by queue.Policy.Validate with the record's overrides.
-//	I2  A record is in force exactly when problem is empty; with a problem the environment is, or where the queue did not take the record what was before.
-//	I3  Revisions in force only grow. Compare, swap and application are one step, in the desk's turn.
+//	I2  Problem is empty exactly when the record that the store was last known to hold is in force and the store answered the last look. A record that does not fit leaves the
+//	    environment in force, one that the queue did not take what was before, a store that does not answer what was in force.
+//	I3  Revisions in force only grow: a late answer of an old read undoes nothing, and where the store itself went back what is in force stays. Compare, swap and application are one step, in the desk's turn.
 //
 // # Who calls it
 //
@@ -42,6 +56,10 @@
 // A store that does not answer at the start, or holds a record that does not fit this server, stops nothing: problem says why and the environment
 // rules. Fields that a newer version saved are skipped. A change that the store does not take changes nothing. Where another process was faster,
 // its record is put in force here too.
+//
+// [Desk.Follow] reads the record when the store calls and every five seconds, three seconds at most, without the turn: what another process saved is in force here within
+// eight. A store that does not answer is told in problem, in words that name no host or account, until it answers again; then all goes on by itself. When the stored revision
+// is lower than the one in force (a restored database), problem says so and the next change expects the stored one.
 //
 // # Decisions
 //

@@ -5,23 +5,34 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
+	"reflect"
 	"testing"
 	"time"
 
 	"go.uber.org/goleak"
 
 	"github.com/arkvory/sidecar/config"
+	"github.com/arkvory/sidecar/config/store/pgtest"
 	"github.com/arkvory/sidecar/proxy/admin"
 	"github.com/arkvory/sidecar/queue"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	code := pgtest.Main(m)
+	if err := goleak.Find(); err != nil && code == 0 {
+		fmt.Fprintln(os.Stderr, err)
+		code = 1
+	}
+	os.Exit(code)
+}
 
 // bench is a desk whose queue remembers what it was told.
 type bench struct {
 	*Desk
 	t       *testing.T
 	applied []queue.Policy
+	last    Effective // that was applied
 	changed []admin.SettingsDocument
 	refuse  error // of Apply
 }
@@ -39,15 +50,18 @@ func start(t *testing.T, base queue.Policy, store config.RecordStore) *bench {
 	t.Helper()
 	b := &bench{t: t}
 	b.Desk = New(t.Context(), Settings{Base: base, Store: store, Now: func() time.Time { return day },
-		Apply: func(p queue.Policy) error {
+		Apply: func(e Effective) error {
 			if b.refuse == nil {
-				b.applied = append(b.applied, p)
+				b.applied, b.last = append(b.applied, e.Policy), e
 			}
 			return b.refuse
 		},
 		Changed: func(d admin.SettingsDocument) { b.changed = append(b.changed, d) }})
 	return b
 }
+
+// same compares what two documents say is in force: every field, also those of fields.
+func same(a, b admin.EffectiveSettings) bool { return reflect.DeepEqual(a, b) }
 
 // put sends overrides with the current revision.
 func (b *bench) put(overrides string) (admin.SettingsDocument, error) {

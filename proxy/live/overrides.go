@@ -11,6 +11,7 @@ import (
 
 // overrides are the changed fields; nil is unchanged. Their order here is that of the stored record.
 type overrides struct {
+	Mode             *string `json:"mode,omitempty"`
 	Strategy         *string `json:"strategy,omitempty"`
 	Sessions         *int64  `json:"sessions,omitempty"`
 	Reserve          *int64  `json:"reserve,omitempty"`
@@ -22,6 +23,10 @@ type overrides struct {
 	Preempt          *bool   `json:"preempt,omitempty"`
 	RangesPerSession *int64  `json:"rangesPerSession,omitempty"`
 	SessionsElastic  *int64  `json:"sessionsElastic,omitempty"`
+
+	Windows    *windowSpecs    `json:"windows,omitempty"`
+	Principals *principalTexts `json:"principals,omitempty"`
+	Quotas     *quotaText      `json:"quotas,omitempty"`
 }
 
 // shares are the weights of the four classes, in the order of queue's classes.
@@ -37,6 +42,7 @@ func (s *shares) of(c queue.Class) *int64 {
 }
 
 const (
+	modeRule     = "one of normal, queue-all, pass-through, reject-new, dry-run"
 	strategyRule = "one of ordered, smallest-first, fair-sojourn, shared"
 	weightsRule  = "an object with interactive, release, bulk and background, whole numbers 1..1000, all four"
 	numberRule   = "a whole number without fraction or exponent"
@@ -65,8 +71,8 @@ func (f *faults) add(field, rule string, example any) {
 	*f = append(*f, admin.SettingFault{Field: field, Rule: rule, Example: example})
 }
 
-// parse reads the text of an overrides object. What has the wrong type is a fault; ranges are judged by policyWith. Lenient skips fields that
-// this version does not know, as a record of a newer one may have them.
+// parse reads the text of an overrides object. What has the wrong type is a fault; ranges are judged by effectiveOf. Lenient skips fields that
+// this version does not know, on every level, as a record of a newer one may have them.
 func parse(text []byte, lenient bool) (overrides, faults) {
 	var o overrides
 	var wrong faults
@@ -88,12 +94,9 @@ func parse(text []byte, lenient bool) (overrides, faults) {
 		}
 		switch one.name {
 		case "strategy":
-			var name string
-			if one.value[0] != '"' || json.Unmarshal(one.value, &name) != nil {
-				wrong.add(one.name, strategyRule, "ordered")
-				continue
-			}
-			o.Strategy = &name
+			o.Strategy = words(one.value, one.name, strategyRule, "ordered", &wrong)
+		case "mode":
+			o.Mode = words(one.value, one.name, modeRule, "normal", &wrong)
 		case "preempt":
 			on := string(one.value) == "true"
 			if !on && string(one.value) != "false" {
@@ -103,6 +106,12 @@ func parse(text []byte, lenient bool) (overrides, faults) {
 			o.Preempt = &on
 		case "weights":
 			o.Weights = weights(one.value, &wrong)
+		case "windows":
+			o.Windows = reader{lenient, &wrong}.windows(one.value)
+		case "principals":
+			o.Principals = reader{lenient, &wrong}.principals(one.value)
+		case "quotas":
+			o.Quotas = reader{lenient, &wrong}.quotas(one.value)
 		default:
 			if !lenient {
 				wrong.add(shown(one.name), unknownRule, nil)
@@ -159,6 +168,16 @@ func weights(value []byte, wrong *faults) *shares {
 	return &s
 }
 
+// words reads a text; a fault of that rule and nil when it is none.
+func words(value []byte, field, rule string, example any, wrong *faults) *string {
+	var text string
+	if value[0] != '"' || json.Unmarshal(value, &text) != nil {
+		wrong.add(field, rule, example)
+		return nil
+	}
+	return &text
+}
+
 // whole reads a whole number in plain digits; nil when it is none. A number too large for 64 bits becomes the largest or least.
 func whole(text []byte) *int64 {
 	for i, b := range text {
@@ -180,10 +199,4 @@ func whole(text []byte) *int64 {
 }
 
 // shown bounds a foreign field name that an answer repeats.
-func shown(name string) string {
-	const limit = 64
-	if len(name) > limit {
-		return name[:limit]
-	}
-	return name
-}
+func shown(name string) string { return bounded(name, 64) }

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/arkvory/sidecar/proxy/admin"
 	"github.com/arkvory/sidecar/queue"
 )
 
@@ -31,6 +30,13 @@ func policyWith(base queue.Policy, o overrides) (queue.Policy, faults) {
 		if p.Strategy, err = queue.ParseStrategy(*o.Strategy); err != nil {
 			wrong.add("strategy", strategyRule, "ordered")
 			p.Strategy = base.Strategy
+		}
+	}
+	if o.Mode != nil {
+		var err error
+		if p.Mode, err = queue.ParseMode(*o.Mode); err != nil {
+			wrong.add("mode", modeRule, "normal")
+			p.Mode = base.Mode
 		}
 	}
 	if o.Weights != nil {
@@ -104,10 +110,13 @@ func each(err error) []*queue.PolicyError {
 	return found
 }
 
-// plain is an example as the JSON it would be sent as.
+// plain is an example as the JSON it would be sent as: numbers, lists and objects as they are, all else as a text.
 func plain(example string) any {
 	if _, err := strconv.ParseInt(example, 10, 64); err == nil {
 		return json.Number(example)
+	}
+	if json.Valid([]byte(example)) {
+		return json.RawMessage(example)
 	}
 	return example
 }
@@ -122,23 +131,4 @@ func put(field *int, n *int64) {
 // span turns units into a duration; what is far beyond any rule stays beyond it without overflow.
 func span(n int64, unit time.Duration) time.Duration {
 	return time.Duration(min(max(n, -1), 1<<20)) * unit
-}
-
-// effective shows a policy under the names of the overrides.
-func effective(p queue.Policy) admin.EffectiveSettings {
-	return admin.EffectiveSettings{
-		Strategy: p.Strategy.String(), Sessions: p.Sessions, Reserve: p.Reserve, PerPrincipal: p.PerPrincipal,
-		Weights: admin.ByClass{Interactive: p.Weights[queue.Interactive], Release: p.Weights[queue.Release], Bulk: p.Weights[queue.Bulk],
-			Background: p.Weights[queue.Background]},
-		SessionMinBytes: p.SessionMinBytes, IdleSeconds: int64(p.IdleFor / time.Second), AgingMinutes: int64(p.AgingEvery / time.Minute),
-		Preempt: p.Preempt, RangesPerSession: p.RangesPerSession, SessionsElastic: max(p.SessionsElastic, p.Sessions),
-	}
-}
-
-// Admission words how large downloads are admitted under a policy: "sessions", or "per-request" under the strategy shared.
-func Admission(p queue.Policy) string {
-	if p.Strategy == queue.Shared {
-		return "per-request"
-	}
-	return "sessions"
 }

@@ -17,6 +17,8 @@ type Refusal struct {
 	StartsAt, StartsEarliest, StartsLatest time.Time
 	Ticket                                 string // the client's own queue ticket
 	Class                                  string // applied class
+	// QuotaResetsAt is when the quota that is used up begins anew; given as the others.
+	QuotaResetsAt time.Time
 }
 
 // facts is the JSON of a refusal; the names are those of the response fields.
@@ -31,6 +33,7 @@ type facts struct {
 	StartsWindow  *window `json:"startsWindow,omitempty"`
 	QueueTicket   string  `json:"queueTicket,omitempty"`
 	DownloadClass string  `json:"downloadClass,omitempty"`
+	QuotaResetsAt string  `json:"quotaResetsAt,omitempty"`
 }
 
 type window struct {
@@ -75,7 +78,8 @@ func Body(p Profile, r Refusal) (contentType string, body []byte) {
 
 func factsOf(r Refusal) facts {
 	f := facts{Error: r.Error, Reason: r.Reason, Message: r.Message, Status: r.Status, RetryAfter: r.RetryAfterSeconds,
-		QueuePosition: r.Position, StartsAt: stamp(r.StartsAt), QueueTicket: r.Ticket, DownloadClass: r.Class}
+		QueuePosition: r.Position, StartsAt: stamp(r.StartsAt), QueueTicket: r.Ticket, DownloadClass: r.Class,
+		QuotaResetsAt: stamp(r.QuotaResetsAt)}
 	if f.Error == "" {
 		f.Error = "busy"
 	}

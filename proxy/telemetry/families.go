@@ -3,6 +3,8 @@ package telemetry
 import (
 	"fmt"
 	"strings"
+
+	"github.com/arkvory/sidecar/proxy/quota"
 )
 
 // family is one metric name with its type, its closed labels and its help.
@@ -84,6 +86,12 @@ const (
 	nameAdmissionRejected = "arkvory_admission_rejected_total"
 	nameAdmissionTimedOut = "arkvory_admission_timed_out_total"
 	nameAdmissionCancel   = "arkvory_admission_cancelled_total"
+	nameQuotaRefusals     = "arkvory_quota_refusals_total"
+	nameQuotaOver         = "arkvory_quota_principals_over"
+	nameQuotaPrincipals   = "arkvory_quota_principals"
+	nameQuotaForgotten    = "arkvory_quota_principals_forgotten_total"
+	nameQuotaUncounted    = "arkvory_quota_uncounted_responses_total"
+	nameQuotaFaulty       = "arkvory_quota_file_faulty"
 	nameRate              = "arkvory_bandwidth_bytes_per_second"
 	nameBandwidthWaiting  = "arkvory_bandwidth_waiting"
 	nameGranted           = "arkvory_bandwidth_granted_bytes_total"
@@ -161,6 +169,12 @@ var catalog = []family{
 	{nameBandwidthWaiting, gauge, "Quanta waiting for tokens.", by("direction", directionNames)},
 	{nameGranted, counter, "Bytes granted by the token bucket, repeated and cancelled ones included.", by("direction", directionNames)},
 
+	{nameQuotaRefusals, counter, "Downloads refused because their principal had used up its quota, by the quota's period.", by("period", quota.Words())},
+	{nameQuotaOver, gauge, "Principals that have used up a quota.", nil},
+	{nameQuotaPrincipals, gauge, "Principals whose bytes are counted for quotas.", nil},
+	{nameQuotaForgotten, counter, "Principals whose count made way for another one's: more are active than are counted.", nil},
+	{nameQuotaUncounted, counter, "Responses that were not counted, since all counts were in use.", nil},
+	{nameQuotaFaulty, gauge, "1 while the quotas' counts cannot be kept in ARKVORY_STATE_DIR; the log says why.", nil},
 	{nameFileFaulty, gauge, "1 while the file as it stands cannot be used and the last good one is in force; the log and the readiness answer say why.", by("file", fileNames)},
 }
 

@@ -117,6 +117,10 @@ const (
 	EventCancelled
 	// EventYielded: it gave its slot up between two ranges and waits anew (Q16).
 	EventYielded
+	// EventPaused: an operator paused it and it gave its slot up.
+	EventPaused
+	// EventKicked: an operator ended it.
+	EventKicked
 	sessionEventCount
 )
 
@@ -138,7 +142,7 @@ var (
 	relayPathNames    = []string{"splice", "copy", "chunked", "tls", "buffered"}
 	describeNames     = []string{"get", "head", "range", "unread"}
 	discardNames      = []string{"closed", "unsolicited", "broken", "idle", "cancelled", "timed_out", "spent"}
-	sessionEventNames = []string{"queued", "rejoined", "started", "completed", "idle", "no_show", "refused", "cancelled", "yielded"}
+	sessionEventNames = []string{"queued", "rejoined", "started", "completed", "idle", "no_show", "refused", "cancelled", "yielded", "paused", "kicked"}
 	classNames        = []string{"interactive", "release", "bulk", "background"}
 	dialNames         = []string{"ok", "error"}
 	connectionNames   = []string{"idle", "busy"}

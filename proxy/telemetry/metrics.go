@@ -103,6 +103,7 @@ func (m *Metrics) registerGauges() {
 	one(nameOpen, func() float64 { return float64(m.page.connections) })
 	one(nameHeld, func() float64 { return float64(m.page.held) })
 	m.registerPool()
+	m.registerQuotas()
 	one(nameDrips, func() float64 { return float64(m.page.drips.Running) })
 	one(nameDripStarted, func() float64 { return float64(m.page.drips.Started) })
 	one(nameDripCut, func() float64 { return float64(m.page.drips.Cut) })
@@ -200,6 +201,9 @@ func (m *Metrics) Delivered(d Direction, n int64) {
 		m.delivered[d].AddInt64(n)
 	}
 }
+
+// DeliveredBytes returns the payload bytes delivered in a direction since the start.
+func (m *Metrics) DeliveredBytes(d Direction) uint64 { return m.delivered[d].Get() }
 
 // Relayed adds n >= 0 payload bytes moved by a mechanism.
 func (m *Metrics) Relayed(p RelayPath, n int64) {

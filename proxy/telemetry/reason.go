@@ -25,6 +25,12 @@ const (
 	TooManyConnections
 	// Draining: the process is stopping (L1).
 	Draining
+	// RejectingNew: the operator lets no new download in (X7).
+	RejectingNew
+	// Kicked: the operator ended the download's session (X7).
+	Kicked
+	// QuotaExceeded: the principal has used up its quota of the day or the week (X9).
+	QuotaExceeded
 
 	// Faults of the upstream.
 
@@ -93,6 +99,10 @@ const (
 	RevisionMismatch
 	// SettingsUnavailable: the store of the live settings does not answer.
 	SettingsUnavailable
+	// NotWaiting, NotPausable, NotPaused: an operator's action does not fit the state of its session (X7).
+	NotWaiting
+	NotPausable
+	NotPaused
 
 	// ReasonCount is the number of reasons, not one of them; use it to size arrays that a Reason indexes.
 	ReasonCount = int(iota)
@@ -120,6 +130,9 @@ var reasons = [ReasonCount]struct {
 	TooManyRequestsInFlight: {"too_many_requests_in_flight", 503, ofRequest},
 	TooManyConnections:      {"too_many_connections", 503, ofRequest},
 	Draining:                {"draining", 503, ofRequest},
+	RejectingNew:            {"rejecting_new", 503, ofRequest},
+	Kicked:                  {"kicked", 503, ofRequest},
+	QuotaExceeded:           {"quota_exceeded", 503, ofRequest},
 	UpstreamUnreachable:     {"upstream_unreachable", 502, ofRequest | ofUpstream},
 	UpstreamUntrusted:       {"upstream_untrusted", 502, ofRequest | ofUpstream},
 	UpstreamTimeout:         {"upstream_timeout", 504, ofRequest | ofUpstream},
@@ -149,6 +162,9 @@ var reasons = [ReasonCount]struct {
 	SettingInvalid:          {"setting_invalid", 400, 0},
 	RevisionMismatch:        {"revision_mismatch", 409, 0},
 	SettingsUnavailable:     {"settings_unavailable", 503, 0},
+	NotWaiting:              {"not_waiting", 409, 0},
+	NotPausable:             {"not_pausable", 409, 0},
+	NotPaused:               {"not_paused", 409, 0},
 }
 
 // String returns the stable name; "unknown" for a value outside the enum.

@@ -21,6 +21,8 @@ type Snapshots struct {
 	FilesFaulty func() (principals, clients bool)
 	// UpstreamConnections counts kept-alive and exchanging upstream connections.
 	UpstreamConnections func() (idle, busy int)
+	// Quotas describes the quotas of principals.
+	Quotas func() Quotas
 	// Upstream describes the upstream pool.
 	Upstream func() Upstream
 }
@@ -89,6 +91,7 @@ type page struct {
 	bandwidth                   [directionCount]Bandwidth
 	idle, busy                  int
 	upstream                    Upstream
+	quotas                      Quotas
 	faulty                      [2]bool // in the order of fileNames
 }
 
@@ -113,6 +116,9 @@ func (s *Snapshots) take() page {
 	}
 	if s.UpstreamConnections != nil {
 		p.idle, p.busy = s.UpstreamConnections()
+	}
+	if s.Quotas != nil {
+		p.quotas = s.Quotas()
 	}
 	if s.Upstream != nil {
 		p.upstream = s.Upstream()

@@ -29,8 +29,8 @@
 //
 // # Answers
 //
-// Each wait ends in exactly one of: a writer; the failure of a dial or resolution that began after the exchange came, when no endpoint is left to choose; [ErrExhausted]
-// or [ErrUncovered] after an eighth more than the dial timeout; the client's departure; the end of the pool. A writer that was handed over in the same moment goes back.
+// Each wait ends in exactly one of: a writer; the failure of a dial or resolution that began after the exchange came, when no endpoint is left to choose and Wait is over;
+// [ErrExhausted] or [ErrUncovered] after Wait and an eighth more than the dial timeout; the client's departure; the end of the pool. A writer that was handed over in the same moment goes back.
 //
 // # Invariants
 //

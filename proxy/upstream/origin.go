@@ -25,7 +25,9 @@ var (
 	ErrExhausted = errors.New("cannot open upstream connection: ARKVORY_UPSTREAM_MAX_CONNECTIONS are open")
 	// ErrUncovered says that no endpoint of any origin could be connected in time, and no dial told why.
 	ErrUncovered = errors.New("cannot reach the upstream: no endpoint could be connected in time")
-	errClosed    = errors.New("cannot reach the upstream: the proxy is stopping")
+	// ErrNoOther says that every endpoint of the view is one that the exchange avoids.
+	ErrNoOther = errors.New("cannot ask another endpoint of the upstream: there is none")
+	errClosed  = errors.New("cannot reach the upstream: the proxy is stopping")
 )
 
 // origin is what is known of one name: how to speak to it.

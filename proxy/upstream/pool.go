@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/netip"
 	"net/url"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -22,7 +23,8 @@ type Settings struct {
 	Resolver     string     // ip:port of a name server, empty: the system's
 	DialTimeout  time.Duration
 	IdleTimeout  time.Duration
-	MaxIdle      int // unused connections of an endpoint; 0: none serves twice
+	MaxIdle      int           // unused connections of an endpoint; 0: none serves twice
+	Wait         time.Duration // of an exchange while no endpoint can be reached; an attempt that began after it came is awaited in any case
 	Control      control.Settings
 	Host         string                                              // of probes, empty: each origin's own
 	ProbePath    string                                              // target of probes, empty: /
@@ -124,8 +126,23 @@ func (p *Pool) Covered() (bool, control.Cause) {
 // Choices is the number of endpoints that an exchange may run on now.
 func (p *Pool) Choices() int { return len(p.view.Load().Choices) }
 
+// Endpoints is the number of addresses of the active sets, those that are out of use included. It walks over them.
+func (p *Pool) Endpoints() (n int) {
+	for _, g := range p.status.Load().Groups {
+		if !g.Serving {
+			continue
+		}
+		for _, e := range g.Endpoints {
+			if e.Current {
+				n++
+			}
+		}
+	}
+	return n
+}
+
 // Get implements Source. An exchange that finds no unused writer waits for one that is released or dialled for it. It is given up when a dial or resolution that began after it came
-// fails and no endpoint is left to choose, when nothing came within the dial timeout, or when the client leaves.
+// fails, no endpoint is left to choose and Wait is over, when nothing came within Wait and the dial timeout, or when the client leaves.
 func (p *Pool) Get(fresh bool, gone func() <-chan struct{}) (*Writer, error) {
 	if !fresh {
 		if w := p.take(); w != nil {
@@ -136,7 +153,28 @@ func (p *Pool) Get(fresh bool, gone func() <-chan struct{}) (*Writer, error) {
 			return w, nil
 		}
 	}
-	return p.await(fresh, gone)
+	return p.await(&waiter{fresh: fresh}, gone)
+}
+
+// GetElsewhere is Get of a writer to none of the named endpoints, for an exchange whose object is another one there. It fails with ErrNoOther when the view has no
+// other endpoint.
+func (p *Pool) GetElsewhere(avoid []control.EndpointID, gone func() <-chan struct{}) (*Writer, error) {
+	v := p.view.Load()
+	others := false
+	for _, e := range v.endpoints {
+		if slices.Contains(avoid, e.id) {
+			continue
+		}
+		others = true
+		if w := e.pop(false); w != nil {
+			w.began = monotonic()
+			return w, nil
+		}
+	}
+	if !others && len(v.endpoints) > 0 {
+		return nil, ErrNoOther
+	}
+	return p.await(&waiter{avoid: avoid}, gone)
 }
 
 // takeTries bounds how often a writer that was chosen may be somebody else's already.

@@ -1,6 +1,7 @@
 package upstream
 
 import (
+	"slices"
 	"time"
 
 	"github.com/arkvory/sidecar/proxy/telemetry"
@@ -9,7 +10,8 @@ import (
 
 // waiter is an exchange that waits for a writer. It stands in the list until it is answered or leaves.
 type waiter struct {
-	fresh      bool
+	fresh      bool                 // it takes only what has served nothing yet
+	avoid      []control.EndpointID // and nothing of these
 	arrived    time.Duration
 	answer     chan answer // room for one
 	prev, next *waiter
@@ -20,6 +22,9 @@ type answer struct {
 	w   *Writer
 	err error
 }
+
+// picky reports whether not any writer will do.
+func (w *waiter) picky() bool { return w.fresh || len(w.avoid) > 0 }
 
 // waiterList is a doubly linked list.
 type waiterList struct{ head, tail *waiter }
@@ -49,8 +54,8 @@ func (l *waiterList) drop(w *waiter) {
 }
 
 // await waits for a writer.
-func (p *Pool) await(fresh bool, gone func() <-chan struct{}) (*Writer, error) {
-	me := &waiter{fresh: fresh, arrived: monotonic(), answer: make(chan answer, 1)}
+func (p *Pool) await(me *waiter, gone func() <-chan struct{}) (*Writer, error) {
+	me.arrived, me.answer = monotonic(), make(chan answer, 1)
 	p.mu.Lock()
 	if p.closed {
 		p.mu.Unlock()
@@ -59,7 +64,7 @@ func (p *Pool) await(fresh bool, gone func() <-chan struct{}) (*Writer, error) {
 	p.waiters.push(me)
 	p.count(me, 1)
 	p.mu.Unlock()
-	if !fresh { // one may have been released before this one stood in the list
+	if !me.picky() { // one may have been released before this one stood in the list
 		if w := p.take(); w != nil {
 			if p.leave(me) {
 				w.began = monotonic()
@@ -69,7 +74,7 @@ func (p *Pool) await(fresh bool, gone func() <-chan struct{}) (*Writer, error) {
 		}
 	}
 	p.nudge()
-	limit := time.NewTimer(p.set.DialTimeout + p.set.DialTimeout/8)
+	limit := time.NewTimer(p.set.Wait + p.set.DialTimeout + p.set.DialTimeout/8)
 	defer limit.Stop()
 	left := gone()
 	var a answer
@@ -102,7 +107,7 @@ func (p *Pool) await(fresh bool, gone func() <-chan struct{}) (*Writer, error) {
 
 // count keeps the number of those that wait, which the data plane reads without the lock.
 func (p *Pool) count(w *waiter, n int32) {
-	if w.fresh {
+	if w.picky() {
 		p.picky.Add(n)
 		return
 	}
@@ -164,7 +169,7 @@ func (p *Pool) hand(w *Writer, unusedYet bool) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for one := p.waiters.head; one != nil; one = one.next {
-		if one.fresh && !unusedYet {
+		if one.fresh && !unusedYet || slices.Contains(one.avoid, w.ep.id) {
 			continue
 		}
 		p.waiters.drop(one)
@@ -202,5 +207,6 @@ func (p *Pool) hopeless(began time.Duration, err error) {
 	if len(v.Choices) > 0 || v.Why == control.CauseConnecting {
 		return
 	}
-	p.failWaiters(func(w *waiter) bool { return w.arrived <= began }, err)
+	now := monotonic()
+	p.failWaiters(func(w *waiter) bool { return w.arrived <= began && now-w.arrived >= p.set.Wait }, err)
 }

@@ -54,6 +54,14 @@ type Writer struct {
 // Host returns the authority of the writer's origin as it belongs in Host.
 func (w *Writer) Host() string { return w.origin.host }
 
+// Endpoint identifies the endpoint within its pool; 0 for that of a Detour.
+func (w *Writer) Endpoint() control.EndpointID {
+	if w.ep == nil {
+		return 0
+	}
+	return w.ep.id
+}
+
 // Secure reports whether the writer's origin is spoken to over TLS.
 func (w *Writer) Secure() bool { return w.origin.tls.Load() != nil }
 

@@ -24,6 +24,17 @@
 // (about 2 us a request, for hashing; package replay has the format and replays it). Without one the only cost is a comparison. Times
 // reach the core through one place that never lets them go back, so that the log holds the times by which the core decided.
 //
+// # The operator's desk
+//
+// Act, Session, Sessions, CountSessions and Overview serve an operator; package queue says what the actions mean. An action is carried out in one hold of
+// the lock, held requests that it concerns are answered in it, and the responses of a kicked session are cut before it returns, with the lock free: each
+// grant names how (OnCut). A response that ends at the same moment is not cut: Finish and Abandon take the name back before they return, so that a
+// connection that serves its next request is never hit. A listing takes the lock for 64 sessions shown or 2048 looked at, some 0.5 ms, and gives it back
+// in between; it shows different moments of a queue that moves.
+//
+// Ids of sessions outlive a fresh core, as do the mode and the gate. Lost with the old one are pauses, moves and whom an operator kicked; a response that
+// was cut is not taken in again.
+//
 // # Panics
 //
 // A panic under the lock is a defect of the core. Its caller gets it, with the stack of the defect; the lock is free, and the queue goes
@@ -48,12 +59,19 @@
 // can be active sessions beyond the slots until they end. A response that has no slot in the fresh core, because the slots became fewer since, goes on
 // in the same way.
 //
-// The way there costs one deferred call an operation, and in each grant 80 bytes that a fresh core must know (176 bytes and 0.4 us for a pair of Admit and
+// The way there costs one deferred call an operation, and in each grant 80 bytes that a fresh core must know (208 bytes and 0.4 us for a pair of Admit and
 // Finish in all).
 //
 // Rejected: going on with the old core when its invariants hold (they are checks, no proof); ending the queue for good
 // with an error (every big download would need the operator, for a defect that one request may have met); per-request admission from then on
 // (it forgets all order until the next restart).
+//
+// # Windows
+//
+// SetWindows takes the schedules of the classes and the wall clock. The core gets their edges on its own clock, eight days ahead: translated at once, each minute, and
+// when the two clocks have moved apart by more than 100 ms (the wall clock was set, or the machine slept). A translation that says the same within that is not
+// handed on, so the core's plan, and the recorder's log, change once an edge. A clock that is set opens or shuts windows from the next tick on; waiting sessions stay, those with
+// slots go on. After a panic the fresh core gets the windows behind the open grants, which it then counts as begun inside.
 //
 // # Rejected elsewhere
 //

@@ -12,12 +12,16 @@ import (
 type Grant struct {
 	bytes atomic.Int64 // delivered, not yet collected
 	queue *Queue
+	cut   cut
 	ended atomic.Bool
 	class queue.Class
+
+	outside bool // its session began outside the window of its class
 
 	// Under the queue's lock.
 	protocol   bool
 	bundle     bool
+	kicked     bool            // an operator ended its session: no core takes it in again
 	response   *queue.Response // nil when the core in force does not know it
 	number     uint64          // in the recorder's log
 	prev, next *Grant
@@ -40,6 +44,7 @@ func (g *Grant) Finish(firstByte, lastByteExclusive int64, complete bool) {
 	if g.ended.Swap(true) {
 		return
 	}
+	g.cut.over()
 	q := g.queue
 	q.mu.Lock()
 	defer q.end()
@@ -60,6 +65,7 @@ func (g *Grant) Abandon() {
 	if g.ended.Swap(true) {
 		return
 	}
+	g.cut.over()
 	q := g.queue
 	q.mu.Lock()
 	defer q.end()
@@ -96,7 +102,7 @@ func (q *Queue) openLocked(r *queue.Response, number uint64, a *queue.Ask, v *qu
 		return nil
 	}
 	g := &Grant{
-		queue: q, class: v.Class, protocol: a.Protocol, response: r, number: number, key: a.Key, size: a.SizeBytes, arrival: v.Arrival,
+		queue: q, class: v.Class, outside: r.Outside(), protocol: a.Protocol, response: r, number: number, key: a.Key, size: a.SizeBytes, arrival: v.Arrival,
 	}
 	if g.bundle = a.Bundle && !a.Protocol; g.bundle {
 		g.first = int64(a.Member)

@@ -34,9 +34,12 @@ func (q *Queue) end() {
 		q.renewLocked()
 		return
 	}
-	ended, grant, held := q.ended, q.given, q.held
-	q.ended, q.given, q.held, q.whole = nil, nil, nil, false
+	ended, grant, held, cuts := q.ended, q.given, q.held, q.cuts
+	q.ended, q.given, q.held, q.cuts, q.whole = nil, nil, nil, nil, false
 	q.mu.Unlock()
+	for _, g := range cuts {
+		g.cut.now()
+	}
 	if len(ended) > 0 && q.sessionEnded != nil {
 		q.report(ended, grant, held)
 	}
@@ -71,7 +74,7 @@ func (q *Queue) disownLocked() {
 		}
 		q.dropLocked(w.grant)
 	}
-	q.given, q.held = nil, nil
+	q.given, q.held, q.cuts = nil, nil, nil
 }
 
 // dropLocked ends a grant whose response no core will know.

@@ -3,6 +3,7 @@ package memory
 import (
 	"context"
 	"fmt"
+	"hash/maphash"
 	"maps"
 	"math"
 	"sync"
@@ -53,8 +54,12 @@ type Queue struct {
 	core          *queue.Scheduler
 	draining      bool
 	gather, grace time.Duration
-	base          totals // what to add to the core's: those of cores before it
-	told          totals // the sum at the last Snapshot
+	gateShut      bool
+	windows       windows
+	seed          maphash.Seed // of the ids of sessions
+	cuts          []*Grant     // of sessions that the operation under the lock kicked
+	base          totals       // what to add to the core's: those of cores before it
+	told          totals       // the sum at the last Snapshot
 	grants        grantList
 	waiters       []*waiter   // held, in no order
 	ended         []queue.End // taken from the core and not reported yet
@@ -78,7 +83,7 @@ func New(policy queue.Policy, opts Options) (*Queue, error) {
 	}
 	q := &Queue{
 		clock: opts.Clock, holdLimit: opts.HoldLimit, holdPerPrincipal: opts.HoldPerPrincipal, sessionEnded: opts.SessionEnded,
-		recorder: opts.Recorder, closed: make(chan struct{}), core: core, heldBy: map[string]int{},
+		recorder: opts.Recorder, closed: make(chan struct{}), core: core, heldBy: map[string]int{}, seed: core.IDSeed(),
 	}
 	if q.clock == nil {
 		start := time.Now()
@@ -262,6 +267,7 @@ func (q *Queue) Tick(now time.Duration) {
 		for g := q.grants.head; g != nil; g = g.next {
 			g.collectLocked(now)
 		}
+		q.tickWindowsLocked(now)
 		q.core.Tick(now)
 		if q.recorder != nil {
 			q.recorder.Tick(now, replay.StateOf(q.core, now))

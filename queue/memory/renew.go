@@ -47,6 +47,7 @@ func (q *Queue) feedLocked(refill bool) (fed bool) {
 	if err != nil {
 		return false // not with a policy that New or Configure took
 	}
+	core.UseIDSeed(q.seed)
 	q.core = core
 	if q.recorder != nil {
 		q.recorder.Policy(q.now, policy)
@@ -54,7 +55,7 @@ func (q *Queue) feedLocked(refill bool) (fed bool) {
 	}
 	for g := q.grants.head; g != nil; g = g.next {
 		g.response, g.number = nil, 0
-		if refill {
+		if refill && !g.kicked {
 			q.refillGrantLocked(g)
 		}
 	}
@@ -62,6 +63,17 @@ func (q *Queue) feedLocked(refill bool) (fed bool) {
 		core.Grace(q.gather, q.grace)
 		if q.recorder != nil {
 			q.recorder.Grace(q.now, q.gather, q.grace)
+		}
+	}
+	if q.windows.set { // behind the grants, too
+		q.setPlanLocked(q.now)
+		q.settleLocked()
+	}
+	if q.gateShut {
+		core.SetGate(q.now, false)
+		if q.recorder != nil {
+			q.recorder.Gate(q.now, false)
+			q.recorder.Done()
 		}
 	}
 	if q.draining {

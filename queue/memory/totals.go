@@ -19,6 +19,10 @@ func (t totals) plus(o totals) totals {
 	for i := range t.counts.Ended {
 		t.counts.Ended[i] += o.counts.Ended[i]
 	}
+	for i, n := range operated(&o.counts) {
+		*operated(&t.counts)[i] += *n
+	}
+	t.counts.WouldWaitFor += o.counts.WouldWaitFor
 	t.promises.Judged += o.promises.Judged
 	t.promises.Within += o.promises.Within
 	t.promises.Held += o.promises.Held
@@ -34,8 +38,17 @@ func (t totals) minus(o totals) totals {
 	for i := range t.counts.Ended {
 		t.counts.Ended[i] -= o.counts.Ended[i]
 	}
+	for i, n := range operated(&o.counts) {
+		*operated(&t.counts)[i] -= *n
+	}
+	t.counts.WouldWaitFor -= o.counts.WouldWaitFor
 	t.promises.Judged -= o.promises.Judged
 	t.promises.Within -= o.promises.Within
 	t.promises.Held -= o.promises.Held
 	return t
+}
+
+// operated are the counts of actions and modes.
+func operated(c *queue.Counts) [6]*uint64 {
+	return [...]*uint64{&c.Moved, &c.Paused, &c.Resumed, &c.Kicked, &c.RejectedNew, &c.WouldWait}
 }

@@ -23,6 +23,11 @@ type Queue interface {
 	Configure(policy queue.Policy) error
 	Drain()
 	Snapshot() queue.Snapshot
+	SetGate(open bool)
+	Act(id queue.SessionID, a queue.Action) (before, after queue.Shown, err error)
+	Session(id queue.SessionID) (queue.Shown, bool)
+	Sessions(query queue.ListQuery, from queue.Mark, limit int) queue.Page
+	Overview() queue.Overview
 }
 
 // Subject is one empty queue under test and the means to move it.

@@ -23,6 +23,9 @@
 //	tick      NOW = STATE
 //	drain     NOW
 //	grace     NOW UNTIL GATHER                        GATHER is missing in older logs: 0
+//	act       NOW KEY ACTION CLASS OK                 of an operator: front, back, class, pause, resume, kick; CLASS "-" but of class
+//	gate      NOW OPEN                                1: new sessions can be served
+//	windows   NOW SHARES EDGE ...                     SHARES by class per mille: 1000,1000,0,1000; EDGE AT:CLASS:SHARE:SEED, 0..256 of them
 //
 //	KEY       PRINCIPAL OBJECT CLIENT                 see below
 //	ASK       KEY CLASS PROTOCOL SIZE VALIDATOR RANGE TICKET [peek] [bundle:MEMBER]
@@ -30,10 +33,10 @@
 //	          inclusive), suffix:N; TICKET the arrival that a ticket proves, "-" = none; "peek" of a request that only asks; MEMBER the hash of
 //	          the object in its bundle, in hex, as the caller gave it. Older logs have neither word
 //	VERDICT   OUTCOME CLASS POSITION WAITED CHECKIN ARRIVAL STARTS EARLIEST LATEST FLAGS RESPONSE
-//	          STARTS, EARLIEST, LATEST "-" without an estimate; CHECKIN "-" when the queue is full; FLAGS of h held,
+//	          STARTS, EARLIEST, LATEST "-" without an estimate; CHECKIN "-" when the queue is full or new ones are refused; FLAGS of h held,
 //	          y yielded, s started, "-" = none; RESPONSE the number of the admitted response, 0 = none
 //	STATE     ACTIVE WAITING PAUSED HELD SLOTS FREE   after the call; ACTIVE and WAITING by class: 1,0,0,0
-//	POLICY    STRATEGY SESSIONS RESERVE PERPRINCIPAL WEIGHTS SESSIONMIN IDLE AGING RANGES LIMIT LIMITPERPRINCIPAL PREEMPT ELASTIC BAND
+//	POLICY    STRATEGY SESSIONS RESERVE PERPRINCIPAL WEIGHTS SESSIONMIN IDLE AGING RANGES LIMIT LIMITPERPRINCIPAL PREEMPT ELASTIC BAND [MODE]
 //
 // What the call settled and ended follows on its line, in order, each behind " | ":
 //
@@ -50,9 +53,9 @@
 // sessions two share one with a probability of 1 in 30 million) and replayed under that form. The hash has no key, so that a log can be
 // matched with an id one knows; whoever can guess a name or an address can confirm it. Treat a log as confidential as an access log.
 //
-// The core decides by equality of keys and never by their text, with two exceptions. The retry time of a request that a full queue refuses is spread by
-// the key: it is left out. queue.Scheduler.Shuffle draws arrivals by the key: a shuffled opening cannot be replayed under hashed keys, and the
-// format has no line for it.
+// The core decides by equality of keys and never by their text, with two exceptions. The retry time of a request that is refused (limit-reached, rejected) is spread by
+// the key: it is left out. At the opening of a window arrivals of newcomers are drawn by the key: the one in the log is taken over when it is one that could have been
+// drawn. queue.Scheduler.Shuffle apart from openings has no line.
 //
 // # Equality
 //

@@ -24,10 +24,13 @@ const (
 	OpTick
 	OpDrain
 	OpGrace
+	OpAct
+	OpGate
+	OpWindows
 	opCount
 )
 
-var opNames = [opCount]string{"policy", "configure", "ask", "hold", "withdraw", "depart", "leave", "progress", "finish", "abandon", "tick", "drain", "grace"}
+var opNames = [opCount]string{"policy", "configure", "ask", "hold", "withdraw", "depart", "leave", "progress", "finish", "abandon", "tick", "drain", "grace", "act", "gate", "windows"}
 
 // String returns the word in a log.
 func (o Op) String() string {
@@ -54,6 +57,9 @@ type Event struct {
 	Complete bool
 	Until    time.Duration // of Grace
 	Gather   time.Duration // of Grace
+	Action   queue.Action  // of Act, about Ask.Key; OK: it was carried out
+	Open     bool          // of Gate
+	Windows  queue.WindowPlan
 	State    State
 	Settled  []Settled
 	Ended    []queue.End
@@ -82,9 +88,12 @@ func StateOf(core *queue.Scheduler, now time.Duration) State {
 	return State{Active: s.Active, Waiting: s.Waiting, Paused: s.Paused, Held: s.Held, Slots: s.Slots, Free: core.FreeSlots()}
 }
 
+// spreadByKey reports whether the CheckIn of an answer depends on the text of the key.
+func spreadByKey(o queue.Outcome) bool { return o == queue.LimitReached || o == queue.Rejected }
+
 // comparableVerdict clears what a replay cannot know: the retry time of a refused request is spread by the text of its key.
 func comparableVerdict(v queue.Verdict) queue.Verdict {
-	if v.Outcome == queue.LimitReached {
+	if spreadByKey(v.Outcome) {
 		v.CheckIn = 0
 	}
 	if !v.EstimateKnown {

@@ -112,7 +112,7 @@ func appendVerdict(b []byte, v *queue.Verdict, response uint64) []byte {
 	b = word(b, queue.Class(v.Class.Index()).String())
 	b = number(b, v.Position)
 	b = number(b, v.Waited)
-	b = optional(b, v.Outcome != queue.LimitReached, v.CheckIn)
+	b = optional(b, !spreadByKey(v.Outcome), v.CheckIn)
 	b = number(b, v.Arrival)
 	for _, d := range [...]time.Duration{v.StartsIn, v.EarliestIn, v.LatestIn} {
 		b = optional(b, v.EstimateKnown, d)
@@ -153,7 +153,19 @@ func appendPolicy(b []byte, p *queue.Policy) []byte {
 	}
 	b = flag(b, p.Preempt)
 	b = number(b, p.SessionsElastic)
-	return number(b, p.BandBytesPerSecond)
+	b = number(b, p.BandBytesPerSecond)
+	if p.Mode != queue.ModeNormal {
+		b = word(b, p.Mode.String())
+	}
+	return b
+}
+
+func appendAction(b []byte, a queue.Action) []byte {
+	b = word(b, a.Kind.String())
+	if a.Kind != queue.MoveClass {
+		return word(b, none)
+	}
+	return word(b, queue.Class(a.Class.Index()).String())
 }
 
 func appendState(b []byte, s *State) []byte {

@@ -148,6 +148,12 @@ func (f *fields) call(e *Event) {
 		if e.Until = f.duration("UNTIL"); f.rest != "" {
 			e.Gather = f.duration("GATHER")
 		}
+	case OpAct:
+		e.Ask.Key, e.Action, e.OK = f.key(), f.action(), f.flag("OK")
+	case OpGate:
+		e.Open = f.flag("OPEN")
+	case OpWindows:
+		e.Windows = f.plan()
 	case OpDrain:
 	}
 }
@@ -334,7 +340,7 @@ func (f *fields) rangeAsk() (r queue.RangeAsk) {
 }
 
 func (f *fields) verdict(v *queue.Verdict) (response uint64) {
-	v.Outcome, v.Class = lookup(f, "OUTCOME", queue.Ready+1), f.class()
+	v.Outcome, v.Class = lookup(f, "OUTCOME", queue.Outcomes), f.class()
 	v.Position, v.Waited = f.count("POSITION"), f.duration("WAITED")
 	v.CheckIn, _ = f.optional("CHECKIN")
 	v.Arrival = f.duration("ARRIVAL")
@@ -378,7 +384,23 @@ func (f *fields) policy() (p queue.Policy) {
 	p.SessionMinBytes, p.IdleFor, p.AgingEvery = f.number("SESSIONMIN"), f.duration("IDLE"), f.duration("AGING")
 	p.RangesPerSession, p.QueueLimit, p.QueuePerPrincipal = int(f.number("RANGES")), int(f.number("LIMIT")), int(f.number("LIMITPERPRINCIPAL"))
 	p.Preempt, p.SessionsElastic, p.BandBytesPerSecond = f.flag("PREEMPT"), int(f.number("ELASTIC")), f.number("BAND")
+	if f.rest != "" {
+		name := f.next("MODE")
+		if p.Mode, err = queue.ParseMode(name); err != nil {
+			f.fail("MODE", name)
+		}
+	}
 	return p
+}
+
+func (f *fields) action() (a queue.Action) {
+	a.Kind = lookup(f, "ACTION", queue.Actions)
+	if a.Kind == queue.MoveClass {
+		a.Class = f.class()
+	} else if s := f.next("CLASS"); s != none {
+		f.fail("CLASS", s)
+	}
+	return a
 }
 
 func (f *fields) state() State {

@@ -278,6 +278,20 @@ func (r *Recorder) Grace(now, gather, until time.Duration) {
 	}
 }
 
+// Act notes an operator's action on the session of a key, and whether it was carried out.
+func (r *Recorder) Act(now time.Duration, key queue.Key, a queue.Action, ok bool) {
+	if r.call(OpAct, now) {
+		r.line = flag(appendAction(appendKey(r.line, key), a), ok)
+	}
+}
+
+// Gate notes whether new sessions can be served from now on.
+func (r *Recorder) Gate(now time.Duration, open bool) {
+	if r.call(OpGate, now) {
+		r.line = flag(r.line, open)
+	}
+}
+
 // Settled adds a held request that the call answered, and returns the number of its response, 0 when it was not admitted.
 func (r *Recorder) Settled(waiter uint64, v *queue.Verdict) uint64 {
 	if len(r.line) == 0 {

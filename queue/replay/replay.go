@@ -79,11 +79,13 @@ func (p *player) step(e *Event) (got played, err error) {
 		err = p.core.Configure(e.Now, e.Policy)
 	case OpAsk:
 		var r *queue.Response
+		p.core.ExpectArrival(e.Verdict.Arrival)
 		r, got.verdict = p.core.Ask(e.Now, e.Ask)
 		p.admitted(e.Response, r)
 	case OpHold:
 		var w *queue.Waiter
 		var r *queue.Response
+		p.core.ExpectArrival(e.Verdict.Arrival)
 		w, r, got.verdict = p.core.Hold(e.Now, e.Ask, e.Waiter)
 		if e.Waiter != 0 {
 			p.waiters[e.Waiter] = w
@@ -102,6 +104,12 @@ func (p *player) step(e *Event) (got played, err error) {
 		p.core.Drain(e.Now)
 	case OpGrace:
 		p.core.Grace(e.Gather, e.Until)
+	case OpAct:
+		got.ok = p.core.Act(e.Now, e.Ask.Key, e.Action) == nil
+	case OpGate:
+		p.core.SetGate(e.Now, e.Open)
+	case OpWindows:
+		err = p.core.SetWindows(e.Now, e.Windows)
 	}
 	return got, err
 }
@@ -158,7 +166,10 @@ func (p *player) compare(e *Event, got *played) {
 	case OpTick:
 		p.same(e, "leaves", got.state == e.State, got.state, e.State)
 	}
-	if e.Op == OpWithdraw || e.Op == OpDepart {
+	switch e.Op {
+	case OpAct:
+		p.same(e, "carries it out", got.ok == e.OK, got.ok, e.OK)
+	case OpWithdraw, OpDepart:
 		p.same(e, "takes it back", got.ok == e.OK, got.ok, e.OK)
 	}
 	for i := range max(len(got.settled), len(e.Settled)) {

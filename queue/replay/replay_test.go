@@ -286,13 +286,14 @@ func (brokenReader) Read([]byte) (int, error) { return 0, io.ErrClosedPipe }
 func FuzzParse(f *testing.F) {
 	f.Add([]byte("arkvory-decisions 1\npolicy 0 ordered 1 0 1 8,4,2,1 0 30000000000 0 4 65536 4096 1 1 0\ntick 5 = 0,0,0,0 0,0,0,0 0 0 1 1 | ended bulk idle 1 0 -1 5 6\n"))
 	f.Add([]byte("arkvory-decisions 1\nhold 0 0123456789abcdef 0123456789abcdef 0123456789abcdef bulk 1 5 - open:7 9 3 = queued bulk 1 0 1 0 5 6 7 hy 0 | settled 3 admitted bulk 0 0 0 0 - - - s 1\n"))
+	f.Add([]byte("arkvory-decisions 1\nwindows 7 1000,1000,0,250 9:bulk:1000:3 9:background:0:0\n"))
 	f.Add([]byte("arkvory-decisions 1\ngrace 0 5 3\nask 0 0123456789abcdef 0123456789abcdef 0123456789abcdef bulk 0 5 - none - peek bundle:feed = ready bulk 0 0 1 0 - - - - 0\n"))
 	f.Fuzz(func(t *testing.T, log []byte) {
 		lines := bytes.Count(log, []byte("\n"))
 		seen := 0
 		err := replay.Parse(bytes.NewReader(log), func(e *replay.Event) error {
 			seen++
-			if e.Line != seen+1 || int(e.Op) > int(replay.OpGrace) {
+			if e.Line != seen+1 || int(e.Op) > int(replay.OpWindows) {
 				t.Fatalf("event %d is line %d, %v", seen, e.Line, e.Op)
 			}
 			return nil

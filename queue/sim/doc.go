@@ -46,6 +46,9 @@
 // there to measure, a measure is no number, and null in JSON. A position that rose between two contacts is put down to what
 // queue.Scheduler.Moves counted between them; what is left is unexplained, and there must be none.
 //
+// With Windows the run has a time on the wall (Begin): the core is told the edges each hour, eight days ahead, as by the shell. A class that may start nobody does not count
+// as waiting for linkBusy and idleSlots. startsOutside counts first responses outside the window by the calendar itself. The reference of equal sharing knows no windows.
+//
 // # Determinism
 //
 // All randomness comes from Seed, in separate streams for the population, the run and the gate. Events of one time go in the order in

@@ -9,6 +9,7 @@ type judge struct {
 	rises         Rises
 	promises      queue.Promises // the core's own measure
 	yields        uint64
+	outside       int // starts outside the window of the class
 }
 
 // admitted judges what a client was told, at its start.
@@ -16,6 +17,7 @@ func (r *run) admitted(c *client, verdict queue.Verdict) {
 	if verdict.Started {
 		r.watching = true
 		r.trace.line(r.now, c, "starts", int64(verdict.Waited), 0)
+		r.noteStart(c)
 	}
 	r.judge.verdicts.judge(&c.promises, r.now, false)
 	c.position = 0
@@ -80,6 +82,7 @@ type Rises struct {
 	Departures  int `json:"departures"` // those behind one that left move a turn forward
 	Grants      int `json:"grants"`     // passes of classes and turns of principals move
 	Policy      int `json:"policy"`     // the policy was changed
+	Windows     int `json:"windows"`    // a window opened or shut
 	OwnLifts    int `json:"ownLifts"`   // aging moved the session itself into a class where more stand before it
 	Unexplained int `json:"unexplained"`
 	JoinedAnew  int `json:"joinedAnew"` // came back after its no-show: at the end, as the rule says
@@ -120,6 +123,10 @@ func (r *Rises) explain(rise int, class queue.Class, before, now *queue.Moves, p
 	put(&r.Grants, func(m *queue.Moves) *[queue.Classes]uint64 { return &m.Granted }, perGrant(policy, principals))
 	if now.Configured > before.Configured {
 		r.Policy += rise
+		rise = 0
+	}
+	if now.Windows > before.Windows {
+		r.Windows += rise
 		rise = 0
 	}
 	return rise

@@ -50,10 +50,14 @@ func (m *meter) balance(r *run) error {
 
 // watch notes the state that holds until the next event.
 func (m *meter) watch(r *run) {
-	people := r.waiting[queue.Interactive]
+	snap := r.core.Snapshot(r.now)
+	people := usable(&snap, queue.Interactive, r.waiting[queue.Interactive])
 	others := 0
-	for _, n := range r.waiting[1:] {
-		others += n
+	for c, n := range r.waiting[1:] {
+		others += usable(&snap, queue.Class(c+1), n)
+	}
+	if r.windowed(&snap) {
+		r.lastByte = r.now
 	}
 	m.anybody = people+others+r.singly > 0
 	if r.strategy == queue.Shared {
@@ -63,7 +67,6 @@ func (m *meter) watch(r *run) {
 		m.mostSlots = m.slots
 		return
 	}
-	snap := r.core.Snapshot(r.now)
 	m.slots = max(snap.Slots, snap.Policy.Sessions)
 	m.extra = m.slots - snap.Policy.Sessions
 	m.mostSlots = max(m.mostSlots, m.slots)

@@ -38,6 +38,7 @@ type Result struct {
 	UnknownAnswers uint64    `json:"unknownAnswers"` // of them without an estimate
 	PromisesJudged uint64    `json:"promisesJudged"` // whose start came, or was due before its client gave up or left
 	PromisesOpen   uint64    `json:"promisesOpen"`   // whose client gave up or left before anything was due
+	StartsOutside  int       `json:"startsOutside"`  // outside the windows of their classes
 	Refusals       uint64    `json:"refusals"`       // per-request refusals
 	Horizons       []Horizon `json:"horizons"`       // promises by how far ahead
 	Rises          Rises     `json:"rises"`          // positions that rose
@@ -148,6 +149,7 @@ func (r *run) times(out *Result, reference []float64) {
 
 func (r *run) promised(out *Result) {
 	j, v := &r.judge, &r.judge.verdicts
+	out.StartsOutside = j.outside
 	out.Answers, out.UnknownAnswers, out.Rises, out.PromisesOpen = j.told, j.unknown, j.rises, v.open
 	var starts, within, ends, held uint64
 	for h, name := range horizonNames {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/arkvory/sidecar/queue"
 	"github.com/arkvory/sidecar/queue/admission"
+	"github.com/arkvory/sidecar/queue/window"
 )
 
 // run is one simulation of one strategy. It belongs to one goroutine.
@@ -22,6 +23,7 @@ type run struct {
 	now      time.Duration
 	nextTick time.Duration
 	nextLook time.Duration // proof of invariants
+	nextPlan time.Duration // of the windows
 	events   events
 	clients  []client
 	parties  []party
@@ -29,7 +31,9 @@ type run struct {
 	alive    int           // clients not done, failed or gone
 	lastEnd  time.Duration // when the last client was done, failed or left
 	away     int           // clients that have not arrived
-	lastByte time.Duration // when the last response began or ended
+
+	schedules [queue.Classes]*window.Schedule
+	lastByte  time.Duration // when the last response began or ended
 
 	held     []int32 // clients with a held request
 	answers  []answer
@@ -76,6 +80,10 @@ func newRun(set *Settings, strategy queue.Strategy, pop *population, trace io.Wr
 		Clock: func() time.Duration { return r.now }, Random: func(below int64) int64 { return gateRandom.Int64N(below) },
 	})
 	if err != nil {
+		return nil, err
+	}
+	r.schedules, _ = set.compileWindows() // they were validated
+	if err := r.planWindows(); err != nil {
 		return nil, err
 	}
 	for i := range r.clients {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/arkvory/sidecar/queue"
 	"github.com/arkvory/sidecar/queue/admission"
+	"github.com/arkvory/sidecar/queue/window"
 )
 
 // Bounds of the settings.
@@ -76,7 +77,9 @@ type Settings struct {
 	Classes              []Mix // empty = all Release
 	ClientsPerPrincipal  int   // successive clients that share a principal
 
-	Policy           queue.Policy // its Strategy is replaced by each one simulated
+	Policy           queue.Policy           // its Strategy is replaced by each one simulated
+	Windows          map[string]window.Spec // by class; a class that is absent is always open
+	Begin            time.Time              // of the wall clock at the first moment; windows need it
 	Gate             admission.Settings
 	Hold             time.Duration // of plain clients, 0..25 s
 	HoldLimit        int
@@ -150,6 +153,9 @@ func (s Settings) Validate() error {
 	c.must(s.ClientsPerPrincipal >= 1, "ClientsPerPrincipal", s.ClientsPerPrincipal, "at least 1", "10")
 	s.validateArrivals(c)
 	s.validateClients(c)
+	_, faults := s.compileWindows()
+	c.faults = append(c.faults, faults...)
+	c.must(len(s.Windows) == 0 || !s.Begin.IsZero(), "Begin", "missing", "the time at which the run begins when there are windows", "2027-03-27T18:00:00+01:00")
 	var sum float64
 	seen := [queue.Classes]bool{}
 	for _, m := range s.Classes {

@@ -39,6 +39,9 @@ func (r *run) tick() error {
 	for _, id := range r.link.live {
 		r.collect(&r.clients[id])
 	}
+	if err := r.planWindows(); err != nil {
+		return err
+	}
 	r.core.Tick(r.now)
 	r.settleCore()
 	for i := len(r.held) - 1; i >= 0; i-- {
