@@ -70,6 +70,16 @@ func (o *origin) close() {
 	o.wg.Wait()
 }
 
+// again listens at the same address after close.
+func (o *origin) again() {
+	ln, err := net.Listen("tcp", o.ln.Addr().String())
+	if err != nil {
+		o.t.Fatal(err)
+	}
+	o.ln = ln
+	o.wg.Go(o.accept)
+}
+
 func (o *origin) accept() {
 	for {
 		c, err := o.ln.Accept()

@@ -27,6 +27,9 @@ func (p *Proxy) snapshots() telemetry.Snapshots {
 			s := p.queue.Snapshot()
 			return telemetry.Sessions{Slots: s.Slots, Elastic: elastic(s), Active: s.ActiveTotal(), Waiting: [telemetry.ClassCount]int(s.Waiting),
 				OldestWaitSeconds: s.OldestWait.Seconds(), PromisesJudged: s.Promises.Judged, PromisesWithin: s.Promises.Within,
+				Paused: [telemetry.ClassCount]int(s.Stopped), Mode: int(s.Policy.Mode),
+				Actions:     [4]uint64{s.Counts.Moved, s.Counts.Paused, s.Counts.Resumed, s.Counts.Kicked},
+				RejectedNew: s.Counts.RejectedNew, WouldWait: s.Counts.WouldWait, WouldWaitSeconds: s.Counts.WouldWaitFor.Seconds(),
 				PromisesHeld: s.Promises.Held, TickSeconds: s.TickDuration.Seconds()}
 		},
 		Drips: func() telemetry.Drips {

@@ -65,6 +65,12 @@ const (
 	nameActive            = "arkvory_download_sessions_active"
 	nameWaiting           = "arkvory_download_sessions_waiting"
 	nameOldest            = "arkvory_download_queue_oldest_wait_seconds"
+	namePaused            = "arkvory_download_sessions_paused"
+	nameMode              = "arkvory_download_mode"
+	nameActions           = "arkvory_operator_actions_total"
+	nameRejectedNew       = "arkvory_download_rejected_new_total"
+	nameWouldWait         = "arkvory_download_would_wait_total"
+	nameWouldWaitFor      = "arkvory_download_would_wait_seconds_total"
 	nameHeld              = "arkvory_held_requests"
 	nameTick              = "arkvory_queue_tick_seconds"
 	nameEvents            = "arkvory_download_session_events_total"
@@ -141,6 +147,12 @@ var catalog = []family{
 	{nameActive, gauge, "Download sessions that hold a slot.", nil},
 	{nameWaiting, gauge, "Download sessions that wait for a slot, by class.", by("class", classNames)},
 	{nameOldest, gauge, "Longest wait among the waiting sessions.", nil},
+	{namePaused, gauge, "Of these, those that an operator paused, by class.", by("class", classNames)},
+	{nameMode, gauge, "1 for the operator's mode in force.", by("mode", modeNames)},
+	{nameActions, counter, "Actions of operators on sessions that were carried out.", by("action", actionNames)},
+	{nameRejectedNew, counter, "Downloads refused in mode reject-new.", nil},
+	{nameWouldWait, counter, "Downloads that would have waited, counted in mode dry-run.", nil},
+	{nameWouldWaitFor, counter, "The waits of these together, as the queue's model has them.", nil},
 	{nameHeld, gauge, "Requests that wait inside the proxy for their turn.", nil},
 	{nameTick, gauge, "Duration of the scheduler's last tick.", nil},
 	{nameEvents, counter, "Steps in the life of download sessions.", by("event", sessionEventNames)},

@@ -146,6 +146,8 @@ var (
 	classNames        = []string{"interactive", "release", "bulk", "background"}
 	dialNames         = []string{"ok", "error"}
 	connectionNames   = []string{"idle", "busy"}
+	modeNames         = []string{"normal", "queue-all", "pass-through", "reject-new", "dry-run"}
+	actionNames       = []string{"move", "pause", "resume", "kick"}
 	breakNames        = []string{"broken", "stalled"}
 	writerNames       = []string{"dialing", "warm", "active", "draining"}
 	healthNames       = []string{"healthy", "degraded", "quarantined"}

@@ -129,7 +129,17 @@ func (m *Metrics) registerGauges() {
 			return 0
 		})
 	}
+	for i, mode := range modeNames {
+		one(series(nameMode, "mode", mode), func() float64 { return lit(m.page.sessions.Mode == i) })
+	}
+	for i, action := range actionNames {
+		one(series(nameActions, "action", action), func() float64 { return float64(m.page.sessions.Actions[i]) })
+	}
+	one(nameRejectedNew, func() float64 { return float64(m.page.sessions.RejectedNew) })
+	one(nameWouldWait, func() float64 { return float64(m.page.sessions.WouldWait) })
+	one(nameWouldWaitFor, func() float64 { return m.page.sessions.WouldWaitSeconds })
 	for c := range ClassCount {
+		one(series(namePaused, "class", classNames[c]), func() float64 { return float64(m.page.sessions.Paused[c]) })
 		one(series(nameWaiting, "class", classNames[c]), func() float64 { return float64(m.page.sessions.Waiting[c]) })
 	}
 	for d := range directionCount {

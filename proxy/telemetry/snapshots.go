@@ -50,6 +50,14 @@ type Sessions struct {
 	Active int
 	// Waiting sessions by the class they wait in.
 	Waiting [ClassCount]int
+	// Paused are those of them that an operator paused.
+	Paused [ClassCount]int
+	// Mode is the operator's mode in the order of its label; Actions are moves, pauses, resumes and kicks carried out.
+	Mode    int
+	Actions [4]uint64
+	// RejectedNew counts downloads refused in mode reject-new, WouldWait those that dry-run let through, WouldWaitSeconds the waits of these.
+	RejectedNew, WouldWait uint64
+	WouldWaitSeconds       float64
 	// OldestWaitSeconds is the longest wait among them, 0 when nobody waits.
 	OldestWaitSeconds float64
 	// PromisesJudged counts judged promises of a start, PromisesWithin those that came true, PromisesHeld those not broken by lateness.
