@@ -42,7 +42,7 @@ func (p *Proxy) newDripper() (*drip.Dripper, error) {
 	p.beginning = make(chan struct{}, dripBegins)
 	return drip.New(drip.Settings{
 		BytesPerSecond: max(p.set.DripBytesPerSecond, 1), Limit: p.set.DripLimit, PerPrincipal: (p.set.DripLimit + 1) / 2, StoreBytes: dripStore,
-		Fetchers: dripFetchers, Budget: p.dripBand.Load, OnPanic: func(v any) { p.ReportPanic(v, debug.Stack()) },
+		Fetchers: dripFetchers, Budget: p.dripBand.Load, Shut: func() bool { return p.pool != nil && !covered(p.pool) }, OnPanic: func(v any) { p.ReportPanic(v, debug.Stack()) },
 	})
 }
 

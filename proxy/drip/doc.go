@@ -38,7 +38,8 @@
 //
 // # Failure
 //
-// An origin that does not answer: the client gets nothing and bears that as any stall; when the fetch works again it goes on. A full socket takes nothing
+// An origin that does not answer: the client gets nothing and bears that as any stall; when the fetch works again it goes on. While it is known that no origin can be
+// reached (Shut), a drip gets a sixteenth of what its piece still holds in a visit, at least a byte: some hundred bytes last for minutes. When one is back the pauses end. A full socket takes nothing
 // and costs nothing. A sink that fails is cut; whoever owns the connection sees its end. A panic of a fetch is contained and counts as a failure;
 // one of a sink, source or observer in a visit cuts its drip, because what its client has got is not known any more. A failed fetch is tried again after 4, 8, 16 and then
 // every 30 s, counted from the failure. When the budget falls below a byte a visit for those that joined before, they still get that byte.

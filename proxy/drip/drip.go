@@ -24,6 +24,7 @@ type Drip struct {
 	piece   *piece
 	own     bool          // the piece is fetched on behalf of this drip
 	retryAt time.Duration // after a failed fetch
+	failed  time.Duration // when it failed
 	fails   int
 }
 
@@ -39,7 +40,7 @@ func (x *Drip) Begin(s Start) {
 	given := s.Piece
 	s.Piece = nil
 	x.Start, x.offset, x.mark = s, s.First, d.flow
-	x.credit, x.granted, x.waits, x.fails, x.retryAt = 0, 0, false, 0, 0
+	x.credit, x.granted, x.waits, x.fails, x.retryAt, x.failed = 0, 0, false, 0, 0, 0
 	if d.closed || x.left {
 		return
 	}
@@ -186,7 +187,11 @@ func (x *Drip) due() int64 {
 	d := x.dripper
 	x.credit = min(x.credit+d.flow-x.mark, 2*d.rate*Period.Seconds())
 	x.mark = d.flow
-	return min(max(int64(min(x.credit, PieceBytes)), 1), max(left/8, 1))
+	n := min(max(int64(min(x.credit, PieceBytes)), 1), max(left/8, 1))
+	if p := x.piece; d.shut && p != nil && x.holds(p) { // nothing follows for now
+		n = min(n, max((p.first+int64(p.size)-x.offset)/lasting, 1))
+	}
+	return n
 }
 
 func (x *Drip) write(b []byte) {
@@ -226,7 +231,7 @@ func (x *Drip) drop() {
 // bytes returns what there is of the next n bytes, nothing while they are on their way: again asks for a look on the next tick.
 func (x *Drip) bytes(now time.Duration) (b []byte, again bool) {
 	if x.piece == nil {
-		if now < x.retryAt {
+		if now < x.retryAt && x.dripper.opened <= x.failed {
 			return nil, false
 		}
 		if !x.stand() {
@@ -238,14 +243,14 @@ func (x *Drip) bytes(now time.Duration) (b []byte, again bool) {
 	case p.loading:
 		return nil, true
 	case p.err != nil:
-		return nil, x.failed(now, p)
+		return nil, x.miss(now, p)
 	}
 	x.fails = 0
 	return p.data[x.offset-p.first:], false
 }
 
-// failed is called for a drip that stands in a piece whose fetch failed.
-func (x *Drip) failed(now time.Duration, p *piece) (again bool) {
+// miss is called for a drip that stands in a piece whose fetch failed.
+func (x *Drip) miss(now time.Duration, p *piece) (again bool) {
 	own := x.own
 	x.drop()
 	if errors.Is(p.err, ErrChanged) || errors.Is(p.err, ErrRefused) {
@@ -255,6 +260,7 @@ func (x *Drip) failed(now time.Duration, p *piece) (again bool) {
 		return !own // it was somebody else's fetch: the next one is this drip's own
 	}
 	x.fails++
+	x.failed = p.failedAt
 	x.retryAt = p.failedAt + min(Period<<min(x.fails-1, 3), 30*time.Second) - Step
 	return now >= x.retryAt // the fetch was ahead of its visit
 }

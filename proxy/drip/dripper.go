@@ -19,6 +19,7 @@ const (
 	leastFetch  = 256                         // of a fetch for one drip alone
 	mostFetch   = 2 << 10                     // of the same: what one holds while it waits
 	aloneVisits = 2                           // that such a fetch feeds
+	lasting     = 16                          // of what a drip has, the part that it gets in a visit while no origin can be reached
 	leastHalved = 8 * PieceBytes              // smallest store of which a half is kept for objects that several share
 	jobsEach    = 64                          // fetches that may wait for each fetcher
 	each        = int64(Period / time.Second) // drips that a byte per second of budget covers: each needs a byte a visit
@@ -60,6 +61,8 @@ type Settings struct {
 	Fetchers       int   // fetches at once, at least 1
 	// Budget returns the bytes per second that all drips together may take now. It is called under the lock and must not block; nil = no such limit.
 	Budget func() int64
+	// Shut reports whether no origin can be reached now: what the drips have is made to last. It is called under the lock and must not block; nil = never.
+	Shut func() bool
 	// OnPanic is told of a contained panic of a fetch, or, under the lock, of a sink or source: it must not call the dripper. nil = nobody.
 	OnPanic func(value any)
 }
@@ -95,7 +98,9 @@ type Dripper struct {
 	soon    []*Drip // to be looked at on the next tick
 	scratch []*Drip
 	rate    float64 // bytes per second of each drip
-	flow    float64 // integral of rate: what a drip would have been due since New
+	shut    bool
+	opened  time.Duration // when an origin could be reached again
+	flow    float64       // integral of rate: what a drip would have been due since New
 	budget  int64
 	store   store
 	jobs    []job
@@ -183,6 +188,11 @@ func (d *Dripper) Tick(now time.Duration) {
 		d.rate = min(d.rate, float64(d.budget)/float64(max(d.joined, 1)))
 	}
 	d.flow += d.rate * (d.now - before).Seconds()
+	if d.set.Shut != nil {
+		if shut := d.set.Shut(); shut != d.shut {
+			d.shut, d.opened = shut, d.now
+		}
+	}
 	again := d.soon
 	d.soon = d.scratch[:0]
 	for _, x := range again {
