@@ -35,19 +35,23 @@ func (a *account) when(n int64) time.Duration {
 // full reports whether the account has no memory worth keeping at now.
 func (a *account) full(now time.Duration) bool { return !a.on || a.bucket.FullAt() <= now }
 
-// charge takes n bytes and returns the moment at which they count. The caller has checked when(n) <= now. For a stream
-// that waited, due is the moment at which its turn and its tokens had come; a stream that asks just now has not waited.
-func (a *account) charge(n int64, due, now time.Duration, waited bool) time.Duration {
+// charge takes n bytes for a stream that asked at a moment and returns the one at which they count. The caller has checked when(n) <= now. due
+// is when its tokens had come in all buckets; a stream that asks just now has not waited.
+func (a *account) charge(n int64, asked, due, now time.Duration) time.Duration {
 	if !a.on {
 		return now
 	}
+	if a.maxLag == 0 {
+		a.bucket.Take(n, now)
+		return now
+	}
 	floor := now - a.lag
-	if waited {
-		floor = max(due, now-a.maxLag)
+	if asked < now {
+		floor = max(asked, now-a.maxLag)
 	}
 	moment := max(a.bucket.When(n), floor)
-	if !waited && a.bucket.FullAt() < moment {
-		moment = now
+	if moment == floor && a.bucket.FullAt() < moment { // it overflowed: what its own time brought is not made up
+		moment = max(due, floor)
 	}
 	a.lag = now - moment
 	a.bucket.Take(n, moment)

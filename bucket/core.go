@@ -12,13 +12,15 @@ type grant struct {
 	released  time.Duration // the moment of the decision
 	shared    time.Duration // the moment the shared bucket was charged
 	own       time.Duration // the moment the principal's bucket was charged
+	group     *group
+	grouped   time.Duration // the moment the group's bucket was charged
 }
 
 // core is the governor without lock, clock and wake-ups: events with their moment go in, streams to be woken come out in
 // the list of answered ones. now never decreases.
 //
-// Invariants between events, besides those of principal: I1 waiting is the number of streams in the principals' queues;
-// I2 if the ring is not empty the shared bucket cannot serve its head yet; I3 no parked principal is due; I4 a
+// Invariants between events, besides those of principal and group: I1 waiting is the number of streams in the principals' queues and
+// lanes, held of those in lanes; I2 if the ring is not empty the shared bucket, and nothing else, cannot serve its head yet; I3 no parked principal is due; I4 a
 // principal that is known, has no stream and whose bucket is full goes within a bounded number of calls.
 type core struct {
 	total        account
@@ -31,7 +33,9 @@ type core struct {
 	ring    principals
 	parked  parking
 	idle    principals
+	groups  [Groups]group
 	waiting int
+	held    int
 	granted uint64
 	refusal error // what every request gets instead of a quantum: ErrRevoked, ErrClosed or nil
 
@@ -43,6 +47,9 @@ func newCore(total, perPrincipal Limit, now time.Duration) *core {
 	c := &core{known: make(map[string]*principal), perPrincipal: perPrincipal, totalLimit: total}
 	c.total, c.fresh = newAccount(total, now), newAccount(perPrincipal, now)
 	c.quantum = quantumOf(total, perPrincipal)
+	for i := range c.groups {
+		c.groups[i].index = i
+	}
 	return c
 }
 
@@ -96,6 +103,9 @@ func (c *core) ask(s *Stream, want int64, now time.Duration) {
 	}
 	s.waiting = true
 	c.waiting++
+	if s.group != nil {
+		s.group.waiting++
+	}
 	p := s.owner
 	p.push(s)
 	if p.place == placeNone {
@@ -119,10 +129,13 @@ func (c *core) cancel(s *Stream, now time.Duration) {
 
 // withdraw removes a waiting stream from its queue, and its principal from the turns if it was the last one.
 func (c *core) withdraw(s *Stream) {
+	c.unwait(s)
+	if s.held {
+		c.unhold(s)
+		return
+	}
 	p := s.owner
 	p.remove(s)
-	s.waiting = false
-	c.waiting--
 	if p.head != nil {
 		return
 	}
@@ -131,6 +144,16 @@ func (c *core) withdraw(s *Stream) {
 		c.ring.remove(p)
 	case placeParked:
 		c.parked.remove(p)
+	}
+}
+
+// unwait ends the waiting of a stream.
+func (c *core) unwait(s *Stream) {
+	s.waiting = false
+	c.waiting--
+	if g := s.group; g != nil {
+		g.waiting--
+		g.uncall(s)
 	}
 }
 
@@ -147,10 +170,14 @@ func (c *core) settle(p *principal, now time.Duration) {
 }
 
 func (c *core) need(s *Stream) int64 {
-	if c.quantum == 0 {
-		return s.want
+	n := s.want
+	if c.quantum > 0 {
+		n = min(n, c.quantum)
 	}
-	return min(s.want, c.quantum)
+	if g := s.group; g != nil && g.most > 0 {
+		n = min(n, g.most)
+	}
+	return n
 }
 
 // pump grants, turn by turn, all that can be granted at now.
@@ -160,34 +187,53 @@ func (c *core) pump(now time.Duration) {
 		c.parked.remove(p)
 		c.ring.push(p, placeRing)
 	}
-	for p := c.ring.head; p != nil; p = c.ring.head {
+	for {
+		if c.held > 0 {
+			c.call(now)
+		}
+		p := c.ring.head
+		if p == nil {
+			return
+		}
 		s := p.head
 		n := c.need(s)
 		shared, own := c.total.when(n), p.account.when(n)
-		if own > now {
-			// The queue's head changed after it got its place in the ring.
+		switch {
+		case own > now: // the queue's head changed after it got its place in the ring
 			c.ring.remove(p)
 			c.parked.push(p, own)
-			continue
-		}
-		if shared > now {
+		case s.group != nil && s.group.bars(s, n, now):
+			c.hold(s)
+		case shared > now:
 			return
+		default:
+			due := max(s.asked, shared, own)
+			if s.group != nil {
+				due = max(due, s.group.account.when(n))
+			}
+			c.grant(s, n, due, now)
 		}
-		waited := s.asked < now
-		due := max(s.asked, shared, own)
-		g := grant{principal: p.key, bytes: n, released: now}
-		g.shared = c.total.charge(n, due, now, waited)
-		g.own = p.account.charge(n, due, now, waited)
-		c.granted += uint64(n)
-		c.ring.remove(p)
-		p.remove(s)
-		s.waiting = false
-		c.waiting--
-		c.answer(s, n, nil)
-		c.settle(p, now)
-		if c.observe != nil {
-			c.observe(g)
-		}
+	}
+}
+
+// grant gives the ring's head its quantum, which was due at a moment not after now, and what is left of its queue another place.
+func (c *core) grant(s *Stream, n int64, due, now time.Duration) {
+	p := s.owner
+	g := grant{principal: p.key, bytes: n, released: now, group: s.group}
+	g.shared = c.total.charge(n, s.asked, due, now)
+	g.own = p.account.charge(n, s.asked, due, now)
+	c.granted += uint64(n)
+	c.ring.remove(p)
+	p.remove(s)
+	c.unwait(s)
+	if s.group != nil {
+		g.grouped = s.group.account.charge(n, s.asked, due, now)
+		s.group.granted += uint64(n)
+	}
+	c.answer(s, n, nil)
+	c.settle(p, now)
+	if c.observe != nil {
+		c.observe(g)
 	}
 }
 
@@ -204,11 +250,15 @@ func (c *core) wake() (time.Duration, bool) {
 	if p := c.ring.head; p != nil {
 		return c.total.when(c.need(p.head)), true
 	}
+	at := never
+	if c.held > 0 {
+		at = c.wakeHeld()
+	}
 	if len(c.parked) > 0 {
 		p := c.parked[0]
-		return max(p.due, c.total.when(c.need(p.head))), true
+		at = min(at, max(p.due, c.total.when(c.need(p.head))))
 	}
-	return 0, false
+	return at, c.waiting > 0
 }
 
 // refuse answers all that wait, and all that ask later, with err; nil lets them ask again.
@@ -218,11 +268,20 @@ func (c *core) refuse(err error) {
 		return
 	}
 	for _, p := range c.known {
-		for p.head != nil {
-			s := p.head
-			c.withdraw(s)
-			c.answer(s, 0, err)
+		c.refuseQueue(&p.queue, err)
+		if p.lanes == nil {
+			continue
 		}
+		for i := range p.lanes {
+			c.refuseQueue(&p.lanes[i].queue, err)
+		}
+	}
+}
+
+func (c *core) refuseQueue(q *queue, err error) {
+	for s := q.head; s != nil; s = q.head {
+		c.withdraw(s)
+		c.answer(s, 0, err)
 	}
 }
 
@@ -232,6 +291,7 @@ func (c *core) configure(total, perPrincipal Limit, now time.Duration) {
 	c.total.configure(total, now)
 	c.totalLimit, c.perPrincipal = total, perPrincipal
 	c.quantum = quantumOf(total, perPrincipal)
+	c.refit()
 	c.fresh.configure(perPrincipal, now)
 	for _, p := range c.known {
 		p.account.configure(perPrincipal, now)

@@ -22,9 +22,14 @@ func TestB1_RandomHistoriesStayWithinEveryBound(t *testing.T) {
 		var streams []*Stream
 		wants := rapid.OneOf(rapid.Int64Range(1, 2000), rapid.Int64Range(1, 4<<20))
 		for range rapid.IntRange(10, 250).Draw(t, "events") {
-			action := rapid.IntRange(0, 19).Draw(t, "action")
+			action := rapid.IntRange(0, 22).Draw(t, "action")
 			if len(streams) == 0 || action == 0 {
-				streams = append(streams, w.open(fmt.Sprint("p", rapid.IntRange(0, 4).Draw(t, "principal"))))
+				key := fmt.Sprint("p", rapid.IntRange(0, 4).Draw(t, "principal"))
+				if group := rapid.IntRange(-1, 2).Draw(t, "group"); group >= 0 {
+					streams = append(streams, w.openIn(key, group*3))
+				} else {
+					streams = append(streams, w.open(key))
+				}
 				continue
 			}
 			i := rapid.IntRange(0, len(streams)-1).Draw(t, "stream")
@@ -48,6 +53,10 @@ func TestB1_RandomHistoriesStayWithinEveryBound(t *testing.T) {
 				w.now += time.Duration(rapid.Int64Range(0, int64(300*time.Millisecond)).Draw(t, "idle"))
 				w.core.pump(w.now)
 				w.settle()
+			case action == 13:
+				w.configureGroup(rapid.IntRange(0, 2).Draw(t, "whose")*3, drawRate(t, "groupRate"))
+			case action == 14:
+				w.refuseAndRestore()
 			default:
 				w.fire(time.Duration(rapid.Int64Range(0, int64(MaxLateness)).Draw(t, "late")))
 			}
@@ -59,6 +68,18 @@ func TestB1_RandomHistoriesStayWithinEveryBound(t *testing.T) {
 			t.Fatalf("%d wait for ever", w.core.waiting)
 		}
 	})
+}
+
+// refuseAndRestore takes the right away and gives it back.
+func (w *world) refuseAndRestore() {
+	w.core.refuse(ErrRevoked)
+	w.settle()
+	if w.core.waiting != 0 {
+		w.t.Fatalf("%d still wait", w.core.waiting)
+	}
+	w.core.refuse(nil)
+	w.core.drain(w.now)
+	w.settle()
 }
 
 func TestB2_PrincipalsAlternateWhateverTheirStreams(t *testing.T) {

@@ -132,3 +132,51 @@ func BenchmarkTakeAtOnce(b *testing.B) {
 		}
 	}
 }
+
+// benchTurns lets the streams ask without pause in virtual time; a step is a grant with its wake-up.
+func benchTurns(b *testing.B, c *core, streams []*Stream) {
+	var now time.Duration
+	for _, s := range streams {
+		c.ask(s, 1<<30, now)
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		for s := c.answered; s != nil; s = c.answered {
+			c.answered, s.next = s.next, nil
+			c.ask(s, 1<<30, now)
+		}
+		at, _ := c.wake()
+		now = max(now, at)
+		c.pump(now)
+	}
+}
+
+func benchStreams(c *core, n, streams int) (all []*Stream) {
+	for i := range n * streams {
+		s := &Stream{}
+		c.open(s, string(rune('a'+i%n)))
+		all = append(all, s)
+	}
+	return all
+}
+
+func BenchmarkTurns(b *testing.B) {
+	c := newCore(Limit{125_000_000}, Limit{}, 0)
+	benchTurns(b, c, benchStreams(c, 64, 2))
+}
+
+func BenchmarkTurnsWithinPrincipals(b *testing.B) {
+	c := newCore(Limit{125_000_000}, Limit{10_000_000}, 0)
+	benchTurns(b, c, benchStreams(c, 64, 2))
+}
+
+// Half of the streams are of a group that gets a quarter.
+func BenchmarkTurnsWithAGroup(b *testing.B) {
+	c := newCore(Limit{125_000_000}, Limit{}, 0)
+	c.configureGroup(0, Limit{31_250_000}, 0)
+	streams := benchStreams(c, 64, 2)
+	for i := range streams[:64] {
+		c.join(streams[2*i], 0)
+	}
+	benchTurns(b, c, streams)
+}

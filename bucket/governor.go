@@ -19,7 +19,7 @@ var (
 	ErrBusy = errors.New("stream already waits for a quantum")
 )
 
-// Governor paces one direction: a limit on all of it and one on each principal. Safe for concurrent use; it holds one
+// Governor paces one direction: a limit on all of it, one on each principal and one on each group of streams. Safe for concurrent use; it holds one
 // timer and starts no goroutine, so a governor that nobody waits at needs no Close.
 //
 // Guard: mu guards core, armed, closed, revoked and the mutable fields of streams. It is a leaf: no other lock is taken and no
@@ -27,7 +27,8 @@ var (
 type Governor struct {
 	clock     Clock
 	timer     Timer
-	unlimited atomic.Bool // no limit on, not revoked, not closed; written under mu
+	unlimited atomic.Bool         // no limit on but those of groups, not revoked, not closed; written under mu
+	free      [Groups]atomic.Bool // the same, and the group has no limit
 
 	mu      sync.Mutex
 	core    *core
@@ -45,6 +46,14 @@ type Snapshot struct {
 	Waiting                    int    // streams that wait for a quantum
 	GrantedBytes               uint64 // granted so far, repeated and cancelled ones included; unlimited bytes are not counted
 	Principals                 int    // known ones: with an open stream, or with a bucket that still refills
+	Groups                     [Groups]GroupSnapshot
+}
+
+// GroupSnapshot is the state of a group at one moment. Its streams are counted in the governor's numbers too.
+type GroupSnapshot struct {
+	BytesPerSecond int64 // 0 = no limit of its own
+	Waiting        int
+	GrantedBytes   uint64
 }
 
 // NewGovernor returns a governor with full buckets. The limits should have passed Validate; rates out of range are
@@ -57,7 +66,7 @@ func NewGovernor(total, perPrincipal Limit, clock Clock) *Governor {
 	return g
 }
 
-// Unlimited reports, without a lock, that no byte of this direction is paced, so that the caller need not ask. It is
+// Unlimited reports, without a lock, that no byte outside of groups is paced, so that the caller need not ask for those. It is
 // false while the governor is revoked or closed.
 func (g *Governor) Unlimited() bool { return g.unlimited.Load() }
 
@@ -68,11 +77,36 @@ func (g *Governor) Open(principal string) *Stream {
 	if g.unlimited.Load() {
 		return nil
 	}
-	s := &Stream{governor: g, wake: make(chan struct{}, 1)}
+	s := &Stream{governor: g, free: &g.unlimited, wake: make(chan struct{}, 1)}
 	g.mu.Lock()
 	g.core.open(s, principal)
 	g.mu.Unlock()
 	return s
+}
+
+// OpenIn is Open for a stream of a group, 0..Groups-1 (others panic): its bytes count for the group's limit too. It is never nil, so that the stream follows a limit
+// that is switched on later; while neither its group nor the direction has one, it takes no lock.
+func (g *Governor) OpenIn(principal string, group int) *Stream {
+	s := &Stream{governor: g, free: &g.free[group], wake: make(chan struct{}, 1)}
+	g.mu.Lock()
+	g.core.open(s, principal)
+	g.core.join(s, group)
+	g.mu.Unlock()
+	return s
+}
+
+// ConfigureGroup changes the limit of a group, 0..Groups-1 (others panic), for streams that are open as for later ones. The level is kept, as Configure does; a limit that was
+// off starts with a full bucket. The limit that is in force changes nothing.
+func (g *Governor) ConfigureGroup(group int, l Limit) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if l = l.narrowed(); l == g.core.groups[group].limit {
+		return
+	}
+	now := g.clock.Now()
+	g.core.configureGroup(group, l, now)
+	g.noteUnlimited()
+	g.followUp(now, nil)
 }
 
 // Configure changes both limits at once. Those waiting are served by the new ones, from the levels the buckets have; a limit
@@ -100,7 +134,7 @@ func (g *Governor) Revoke() {
 	g.followUp(g.clock.Now(), nil)
 }
 
-// Restore gives the right back, with an empty shared bucket. Without a Revoke before, and after Close, it does nothing.
+// Restore gives the right back, with an empty shared bucket and empty ones of groups. Without a Revoke before, and after Close, it does nothing.
 func (g *Governor) Restore() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -109,7 +143,7 @@ func (g *Governor) Restore() {
 	}
 	g.revoked = false
 	g.core.refuse(nil)
-	g.core.total.drain(g.clock.Now())
+	g.core.drain(g.clock.Now())
 	g.noteUnlimited()
 }
 
@@ -134,7 +168,7 @@ func (g *Governor) Snapshot() Snapshot {
 	defer g.mu.Unlock()
 	c := g.core
 	c.sweep(math.MaxInt, g.clock.Now())
-	return Snapshot{
+	snapshot := Snapshot{
 		BytesPerSecond:             c.totalLimit.BytesPerSecond,
 		PerPrincipalBytesPerSecond: c.perPrincipal.BytesPerSecond,
 		BurstBytes:                 c.totalLimit.Burst(),
@@ -143,6 +177,11 @@ func (g *Governor) Snapshot() Snapshot {
 		GrantedBytes:               c.granted,
 		Principals:                 len(c.known),
 	}
+	for i := range c.groups {
+		group := &c.groups[i]
+		snapshot.Groups[i] = GroupSnapshot{BytesPerSecond: group.limit.BytesPerSecond, Waiting: group.waiting, GrantedBytes: group.granted}
+	}
+	return snapshot
 }
 
 // fire is the timer's call. A call that comes after the timer was stopped or armed anew finds nothing due.
@@ -177,5 +216,9 @@ func (g *Governor) followUp(now time.Duration, asking *Stream) {
 }
 
 func (g *Governor) noteUnlimited() {
-	g.unlimited.Store(g.core.quantum == 0 && !g.revoked && !g.closed)
+	free := g.core.quantum == 0 && !g.revoked && !g.closed
+	g.unlimited.Store(free)
+	for i := range g.free {
+		g.free[i].Store(free && g.core.groups[i].limit.Off())
+	}
 }

@@ -1,13 +1,13 @@
 package bucket
 
 // Begin asks as Take does and does not wait: granted is what it got at once; when waits is true the request stays in its turn and Poll
-// tells when it is granted. One request at a time: a second one before the answer of the first gets ErrBusy. A nil stream, and any stream once the
-// governor became unlimited, gets want at once. For owners of many streams that look at them from one goroutine. It allocates nothing.
+// tells when it is granted. One request at a time: a second one before the answer of the first gets ErrBusy. A nil stream, and any stream once
+// nothing limits it any more, gets want at once. For owners of many streams that look at them from one goroutine. It allocates nothing.
 func (s *Stream) Begin(want int64) (granted int64, waits bool, err error) {
 	if want <= 0 {
 		return 0, false, nil
 	}
-	if s == nil || s.governor.unlimited.Load() {
+	if s == nil || s.free.Load() {
 		return want, false, nil
 	}
 	waits, granted, err = s.request(want)

@@ -15,42 +15,20 @@ const (
 // principal is the state that all streams of one principal share. Guarded by the governor's lock.
 //
 // Invariants: I1 streams == 0 if and only if place is placeIdle (or the principal is forgotten); I2 place is placeRing or
-// placeParked if and only if the queue is not empty.
+// placeParked if and only if the queue is not empty; streams that a group keeps waiting are in a lane, not in the queue.
 type principal struct {
 	key     string
 	account account
 	streams int // open ones
 
-	head, tail *Stream // waiting ones in the order they asked
+	queue               // waiting ones in the order they asked, called ones first
+	lanes *[Groups]lane // by group; nil until a stream of any is opened
+	owed  bool          // its turn came to nothing because of a group
 
 	place      place
 	prev, next *principal    // neighbours in the ring or among the idle
 	due        time.Duration // parked: when its own bucket covers its next quantum
 	heapIndex  int           // parked: index in the heap
-}
-
-func (p *principal) push(s *Stream) {
-	s.prev, s.next = p.tail, nil
-	if p.tail == nil {
-		p.head = s
-	} else {
-		p.tail.next = s
-	}
-	p.tail = s
-}
-
-func (p *principal) remove(s *Stream) {
-	if s.prev == nil {
-		p.head = s.next
-	} else {
-		s.prev.next = s.next
-	}
-	if s.next == nil {
-		p.tail = s.prev
-	} else {
-		s.next.prev = s.prev
-	}
-	s.prev, s.next = nil, nil
 }
 
 // principals is a linked list through the principals themselves, so that moving one allocates nothing.
@@ -65,6 +43,17 @@ func (l *principals) push(p *principal, at place) {
 		l.tail.next = p
 	}
 	l.tail = p
+}
+
+func (l *principals) pushFront(p *principal, at place) {
+	p.place = at
+	p.prev, p.next = nil, l.head
+	if l.head == nil {
+		l.tail = p
+	} else {
+		l.head.prev = p
+	}
+	l.head = p
 }
 
 func (l *principals) remove(p *principal) {

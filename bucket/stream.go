@@ -1,12 +1,17 @@
 package bucket
 
-import "time"
+import (
+	"sync/atomic"
+	"time"
+)
 
 // Stream is one body of one principal at a governor. A nil Stream is unlimited: all methods work on it and cost nothing.
 // One goroutine takes at a time; Close may come from any.
 type Stream struct {
 	governor *Governor
+	free     *atomic.Bool // nothing paces it now: of the governor, or of its group
 	owner    *principal
+	group    *group        // nil = in none
 	wake     chan struct{} // one signal for each answer that the asking caller did not see itself
 
 	// Guarded by the governor's lock. granted and err may also be read by the caller that got the signal.
@@ -14,21 +19,24 @@ type Stream struct {
 	asked      time.Duration
 	granted    int64
 	err        error
-	waiting    bool // in the owner's queue
+	waiting    bool // in the owner's queue or in a lane
+	held       bool // in a lane
 	asking     bool // a Take is on its way, from asking to having read the answer
 	closed     bool
+	reserved   int64  // called: what its group keeps for it
+	epoch      uint64 // of the group, at the call
 	prev, next *Stream
 }
 
 // Take blocks until min(want, quantum) bytes are granted and returns their number; the last, smaller piece of a body is
-// granted exactly. A nil stream, and any stream once the governor became unlimited, gets want at once. want <= 0
+// granted exactly. A nil stream, and any stream once nothing limits it any more, gets want at once. want <= 0
 // gets 0 at once. Errors, always with 0 bytes: ErrCancelled when gone is closed (nil: never), ErrClosed, ErrRevoked,
 // ErrBusy. A quantum granted at the moment of leaving is spent, not given back. It allocates nothing.
 func (s *Stream) Take(want int64, gone <-chan struct{}) (int64, error) {
 	if want <= 0 {
 		return 0, nil
 	}
-	if s == nil || s.governor.unlimited.Load() {
+	if s == nil || s.free.Load() {
 		return want, nil
 	}
 	select {

@@ -270,7 +270,7 @@ func (x *exchange) firstPiece(a *queue.Ask, buffer *[drip.PieceBytes]byte, until
 	for range 3 { // an object that changed, or a Range that its If-Range does not allow any more, is asked for anew
 		first, last, found := asked.Resolve(size)
 		if !found {
-			if err := x.origin(ask{within: x.rest(until)}); err == nil && x.w.Resp.Status != 416 {
+			if err := x.origin(ask{within: x.rest(until), hurried: true}); err == nil && x.w.Resp.Status != 416 {
 				x.drop(telemetry.DiscardCancelled)
 			}
 			return s, false
@@ -281,7 +281,7 @@ func (x *exchange) firstPiece(a *queue.Ask, buffer *[drip.PieceBytes]byte, until
 		whole := asked.Kind == object.Whole || asked.Kind == object.Ignored
 		begin := first - first%drip.PieceBytes
 		end := min(begin+drip.PieceBytes, size) - 1
-		if err := x.origin(ask{part: part{on: true, first: begin, last: end, anew: whole}, within: x.rest(until)}); err != nil {
+		if err := x.origin(ask{part: part{on: true, first: begin, last: end, anew: whole}, within: x.rest(until), hurried: true}); err != nil {
 			return s, false
 		}
 		f, resp := object.FromResponse(&x.w.Resp), &x.w.Resp
@@ -340,7 +340,11 @@ func (x *exchange) readPiece(p []byte, within time.Duration) bool {
 	_, err := io.ReadFull(x.w.Conn, p)
 	x.c.Await(0)
 	if err != nil {
-		x.drop(x.blame())
+		why := x.blame()
+		if why == telemetry.DiscardTimeout && within < x.p.set.ResponseTimeout { // the client cannot wait longer; the origin has not failed
+			why = telemetry.DiscardCancelled
+		}
+		x.drop(why)
 		return false
 	}
 	x.needOut()

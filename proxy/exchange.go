@@ -290,9 +290,13 @@ func (x *exchange) try(pool upstream.Source, a ask, body, whole, fresh bool) err
 	err = x.cause(err)
 	why := telemetry.DiscardBroken
 	switch {
+	case errors.Is(err, errClientGone):
+		why = telemetry.DiscardCancelled
 	case stale || w.Reused && silent && hungUp(err): // closed while the request was on its way, which is normal (U10)
 		why = telemetry.DiscardClosed
-	case x.gone() || x.upload != nil && x.upload.sourceErr != nil:
+	case x.gone() || x.upload != nil && (x.upload.sourceErr != nil || expired && x.upload.slowSender()):
+		why = telemetry.DiscardCancelled
+	case expired && a.hurried && limit < x.p.set.ResponseTimeout:
 		why = telemetry.DiscardCancelled
 	case expired:
 		why = telemetry.DiscardTimeout
@@ -362,8 +366,8 @@ func (x *exchange) finalHead(body bool) error {
 		if resp.Status == 101 {
 			return &wire.Error{Status: 502, Rule: "101 answers an upgrade only"}
 		}
-		if err := x.interim(); err != nil {
-			return err
+		if x.interim() != nil {
+			return errClientGone // it could not be written to
 		}
 		x.w.Unpin()
 	}

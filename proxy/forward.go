@@ -19,6 +19,7 @@ type ask struct {
 	part    part                 // a Range of the proxy's own
 	avoid   []control.EndpointID // that gave another object
 	within  time.Duration        // for the response head, 0 = ARKVORY_UPSTREAM_RESPONSE_TIMEOUT_MS
+	hurried bool                 // within is no more than the client's patience: an origin that takes longer has not failed
 }
 
 // part is a range that the proxy asks for on its own account.

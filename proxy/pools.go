@@ -23,7 +23,18 @@ func (p *Proxy) newPool() (*upstream.Pool, error) {
 }
 
 // Reinit builds new connections to all origins, their names and certificates read again (SIGHUP). Running exchanges end on the old ones.
-func (p *Proxy) Reinit() error { return p.pool.Reinit() }
+// The hosts of redirects read their certificates again, too.
+func (p *Proxy) Reinit() error {
+	err := p.pool.Reinit()
+	var detours []*upstream.Detour
+	p.eachDetour(func(d *upstream.Detour) { detours = append(detours, d) })
+	for _, d := range detours { // without the lock: a mount may hang
+		if failed := d.Reinit(); err == nil {
+			err = failed
+		}
+	}
+	return err
+}
 
 // logGeneration is the pool's observer.
 func (p *Proxy) logGeneration(group string, generation uint64, retired bool) {

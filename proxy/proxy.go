@@ -133,6 +133,7 @@ type Proxy struct {
 	desk     *live.Desk
 	operator *operator
 	windowed bool             // a class has a window; of the desk's turn
+	outside  outsideBand      // of the sessions that began outside their windows
 	recorder *replay.Recorder // nil: no decision log
 	// undecided: that the decision log ended too early was logged.
 	undecided atomic.Bool
@@ -284,6 +285,7 @@ func (p *Proxy) tick(now time.Duration) {
 	p.drips.Tick(now)
 	p.queue.SetGate(covered(p.pool))
 	p.operator.Sample(p.queue.Now())
+	p.tickOutside(now)
 	coarse := p.front.Clock().Load()
 	p.eachDetour(func(d *upstream.Detour) { d.Sweep(coarse) })
 	if p.second.due(now, time.Second) {

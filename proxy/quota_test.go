@@ -289,7 +289,7 @@ func TestX9_UploadsAreNotCounted(t *testing.T) {
 func TestX9_TheWaitingPageLearnsOfTheQuota(t *testing.T) {
 	t.Parallel()
 	b, _, _ := quotaBench(t, `{"quotas":{"bytesPerDay":1000000}}`, nil)
-	b.once("GET", "/a/1000000")
+	b.settled("GET", "/a/1000000")
 	const poll = "Arkvory-Waiting-Page: 1"
 	refusedForQuota(t, b.once("GET", "/b/1000000", poll, "User-Agent: Mozilla/5.0"), 503, thursday, 3600)
 	b.change(`{}`)

@@ -278,9 +278,13 @@ func connectionAuth(v []byte) bool {
 
 var comma = []byte(",")
 
-// openPace takes part in the direction's budget when there is one, and in the principal's quotas.
+// openPace takes part in the direction's budget when there is one, in what the session's class has outside its window, and in the principal's quotas.
 func (x *exchange) openPace() {
 	x.openAccount()
+	if x.grant != nil && x.grant.Outside() {
+		x.paceOutside()
+		return
+	}
 	if x.pace == nil && !x.p.downGov.Unlimited() {
 		x.pace = x.p.downGov.Open(x.id.Principal)
 	}

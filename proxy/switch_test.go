@@ -318,6 +318,7 @@ func TestV5_DecisionLogIsWholeAfterTheEnd(t *testing.T) {
 	o := store(t)
 	b := start(t, o.url(), func(s *Settings) { oneSlot(s); s.Decisions = &log })
 	b.once("GET", "/secret-name/1000000", id)
+	b.quiet(patience)
 	holder := b.occupy("/a/1000000000")
 	b.once("GET", "/b/1000000", id)
 	b.change(`{"strategy":"smallest-first"}`)

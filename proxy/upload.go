@@ -150,6 +150,9 @@ func (u *uploader) finished(grace time.Duration) bool {
 	return u.over()
 }
 
+// slowSender reports whether an upload that has ended was not out because its client, or its budget, had not given the rest: the upstream took what there was.
+func (u *uploader) slowSender() bool { return !u.complete.Load() && u.sinkErr == nil }
+
 // over reports whether the body went out to its end; then the goroutine has ended, too.
 func (u *uploader) over() bool {
 	if !u.complete.Load() {

@@ -36,6 +36,7 @@ type Detour struct {
 	mu     sync.Mutex
 	idle   []*Writer // a stack
 	closed bool
+	era    int // of the certificates
 	poll   []unix.PollFd
 }
 
@@ -79,13 +80,16 @@ func (p *Detour) dial(gone <-chan struct{}) (*Writer, error) {
 		p.open.Add(-1)
 		return nil, ErrExhausted
 	}
+	p.mu.Lock()
+	era := p.era
+	p.mu.Unlock()
 	conn, err := p.origin.connect(goneContext{context.Background(), gone}, p.origin.addr, p.set.DialTimeout, p.mayReach)
 	p.metrics.Dialled(err)
 	if err != nil {
 		p.open.Add(-1)
 		return nil, err
 	}
-	return &Writer{Conn: conn, home: p, origin: p.origin}, nil
+	return &Writer{Conn: conn, home: p, origin: p.origin, era: era}, nil
 }
 
 func (p *Detour) mayReach(_, address string, _ syscall.RawConn) error {
@@ -96,7 +100,7 @@ func (p *Detour) mayReach(_, address string, _ syscall.RawConn) error {
 func (p *Detour) put(w *Writer, now int64) {
 	w.freed = now
 	p.mu.Lock()
-	if p.closed || len(p.idle) >= p.set.MaxIdle {
+	if p.closed || w.era != p.era || len(p.idle) >= p.set.MaxIdle {
 		p.mu.Unlock()
 		p.close(w)
 		return
@@ -156,6 +160,23 @@ func pollUnused(scratch []unix.PollFd, unused []*Writer) []unix.PollFd {
 		}
 	}
 	return scratch
+}
+
+// Reinit reads the certificates again (SIGHUP): what was connected before serves no other exchange. On an error what was read before stays in use.
+func (p *Detour) Reinit() error {
+	if p.origin.tls.Load() == nil {
+		return nil
+	}
+	err := p.origin.loadTLS()
+	p.mu.Lock()
+	p.era++
+	idle := p.idle
+	p.idle = nil
+	p.mu.Unlock()
+	for _, w := range idle {
+		p.close(w)
+	}
+	return err
 }
 
 // Close closes the idle writers and every one that is released later.

@@ -46,7 +46,7 @@ type loop struct {
 	registry  map[control.WriterID]*Writer
 	endpoints map[control.EndpointID]*endpoint
 	resolver  resolver
-	demanded  int // as last told
+	demanded  int // as the control plane has it, -1 when that is not known
 	stopping  bool
 	batch     []report
 	poll      []unix.PollFd
@@ -56,7 +56,7 @@ type loop struct {
 	shown     *control.View
 }
 
-// run is the loop. A panic is contained and the loop goes on with the next report: what one step did not carry out heals by the levels that the next ones tell.
+// run is the loop. A panic is contained and the loop goes on with the next command and report: what one step did not carry out heals by the levels that the next ones tell.
 func (l *loop) run() {
 	defer close(l.p.ended)
 	timer := time.NewTimer(0)
@@ -93,12 +93,15 @@ func (l *loop) run() {
 }
 
 func (l *loop) contain(f func()) {
-	defer func() {
-		if v := recover(); v != nil && l.p.set.OnPanic != nil {
-			l.p.set.OnPanic(v, debug.Stack())
-		}
-	}()
+	defer l.contained()
 	f()
+}
+
+// contained is deferred where a panic ends: what comes behind it goes on.
+func (l *loop) contained() {
+	if v := recover(); v != nil && l.p.set.OnPanic != nil {
+		l.p.set.OnPanic(v, debug.Stack())
+	}
 }
 
 // take works off what was told, and says how many exchanges wait.
@@ -121,7 +124,7 @@ func (l *loop) take() {
 
 // demand tells the level of exchanges that wait when it changed; repeat tells it anyway while it is above zero.
 func (l *loop) demand(repeat bool) {
-	n := int(l.p.waiting.Load() + l.p.picky.Load())
+	n := l.p.Waiting()
 	if n == l.demanded && !(repeat && n > 0) {
 		return
 	}
@@ -129,7 +132,9 @@ func (l *loop) demand(repeat bool) {
 	l.step(control.Demand{Group: control.AnyGroup, Want: n})
 }
 
+// one works off a report. A panic costs none of the others, the end of the pool above all.
 func (l *loop) one(r *report) {
+	defer l.contained()
 	switch r.kind {
 	case reportEvent:
 		l.step(r.event)
@@ -260,7 +265,9 @@ func (l *loop) show() {
 	l.p.status.Store(&s)
 }
 
+// carryOut carries out one command; a panic costs none of the others of its step.
 func (l *loop) carryOut(o control.Command) {
+	defer l.contained()
 	p := l.p
 	switch o.Do {
 	case control.DoResolve:
@@ -270,6 +277,7 @@ func (l *loop) carryOut(o control.Command) {
 	case control.DoDial:
 		l.dial(o)
 	case control.DoPromote:
+		l.demanded = -1 // it took one off its own count, whoever waits by now
 		l.promote(o.Writer)
 	case control.DoDemote:
 		l.demote(o.Writer)
@@ -328,7 +336,8 @@ func (l *loop) promote(id control.WriterID) {
 	}
 	w.choice, w.bound = true, true
 	e.mu.Unlock()
-	if e.chosen.Load() && l.p.hand(w, true) {
+	fresh := monotonic()-time.Duration(w.lastUse.Load()) < tickEvery // else a reserve, or warmed up: it may be closed, as any that stood
+	if e.chosen.Load() && l.p.hand(w, fresh, false) {
 		return
 	}
 	e.mu.Lock()

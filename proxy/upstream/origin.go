@@ -39,6 +39,7 @@ type origin struct {
 	addr   string // host:port
 	caFile string
 	tls    atomic.Pointer[tls.Config] // nil: plain
+	seen   [2]seen                    // by family; of the one resolution that runs
 }
 
 // newOrigin reads the URL of an origin and, for https, the CA file.
@@ -76,14 +77,15 @@ func (o *origin) loadTLS() error {
 
 // connect opens one connection to an address of the origin, TLS included, within limit or until ctx ends.
 func (o *origin) connect(ctx context.Context, address string, limit time.Duration, may func(network, address string, c syscall.RawConn) error) (*relay.Conn, error) {
-	d := net.Dialer{Timeout: limit, Control: may}
+	until := time.Now().Add(limit)
+	d := net.Dialer{Deadline: until, Control: may}
 	nc, err := d.DialContext(ctx, "tcp", address)
 	if err != nil {
 		return nil, err
 	}
 	if set := o.tls.Load(); set != nil {
 		t := tls.Client(nc, set)
-		_ = nc.SetDeadline(time.Now().Add(limit))
+		_ = nc.SetDeadline(until)
 		if err := t.HandshakeContext(ctx); err != nil {
 			_ = nc.Close()
 			return nil, err

@@ -53,6 +53,7 @@ type Pool struct {
 	waiters waiterList
 	closed  bool
 	waiting atomic.Int32 // those that take any writer
+	choosy  atomic.Int32 // those that take any of some endpoints
 	picky   atomic.Int32 // those that take one only that has served nothing yet
 
 	// To the loop.
@@ -96,6 +97,7 @@ func New(set Settings, m *telemetry.Metrics) (*Pool, error) {
 	p.ctx, p.cancel = context.WithCancel(context.Background())
 	p.loop = loop{p: p, c: c, registry: map[control.WriterID]*Writer{}, endpoints: map[control.EndpointID]*endpoint{},
 		resolver: newResolver(set.Resolver)}
+	p.loop.resolver.keep = set.Control.KeepUnanswered
 	if set.lookup != nil {
 		p.loop.resolver.lookup = set.lookup
 	}
@@ -160,21 +162,29 @@ func (p *Pool) Get(fresh bool, gone func() <-chan struct{}) (*Writer, error) {
 // other endpoint.
 func (p *Pool) GetElsewhere(avoid []control.EndpointID, gone func() <-chan struct{}) (*Writer, error) {
 	v := p.view.Load()
-	others := false
+	w, others := v.elsewhere(avoid)
+	switch {
+	case w != nil:
+		w.began = monotonic()
+		return w, nil
+	case !others && len(v.endpoints) > 0:
+		return nil, ErrNoOther
+	}
+	return p.await(&waiter{avoid: avoid}, gone)
+}
+
+// elsewhere takes an unused writer to none of the named endpoints, nil when there is none. Others reports whether there is such an endpoint at all.
+func (v *view) elsewhere(avoid []control.EndpointID) (w *Writer, others bool) {
 	for _, e := range v.endpoints {
 		if slices.Contains(avoid, e.id) {
 			continue
 		}
 		others = true
 		if w := e.pop(false); w != nil {
-			w.began = monotonic()
-			return w, nil
+			return w, true
 		}
 	}
-	if !others && len(v.endpoints) > 0 {
-		return nil, ErrNoOther
-	}
-	return p.await(&waiter{avoid: avoid}, gone)
+	return nil, others
 }
 
 // takeTries bounds how often a writer that was chosen may be somebody else's already.
@@ -202,7 +212,7 @@ func (p *Pool) put(w *Writer, _ int64) {
 	e.mu.Lock()
 	w.bound = false
 	switch {
-	case w.dead || w.choice && len(e.free) >= p.set.MaxIdle && p.waiting.Load() == 0:
+	case w.dead || w.choice && len(e.free) >= p.set.MaxIdle && !p.hungry():
 		w.dead = true
 		e.mu.Unlock()
 		w.unload()
@@ -217,10 +227,13 @@ func (p *Pool) put(w *Writer, _ int64) {
 	e.pushLocked(w)
 	w.unload()
 	e.mu.Unlock()
-	if p.waiting.Load() > 0 {
+	if p.hungry() {
 		p.match()
 	}
 }
+
+// hungry reports whether an exchange waits that may take a writer that has served.
+func (p *Pool) hungry() bool { return p.waiting.Load() > 0 || p.choosy.Load() > 0 }
 
 // lose implements home.
 func (p *Pool) lose(w *Writer, loss control.Loss, d telemetry.Discard) {
@@ -305,7 +318,7 @@ func (p *Pool) Connections() (idle, busy int) {
 }
 
 // Waiting returns how many exchanges wait for a writer.
-func (p *Pool) Waiting() int { return int(p.waiting.Load() + p.picky.Load()) }
+func (p *Pool) Waiting() int { return int(p.waiting.Load() + p.choosy.Load() + p.picky.Load()) }
 
 // Status returns the control plane's state as of at most a tick ago. It must not be changed.
 func (p *Pool) Status() *control.Snapshot { return p.status.Load() }

@@ -23,9 +23,6 @@ type answer struct {
 	err error
 }
 
-// picky reports whether not any writer will do.
-func (w *waiter) picky() bool { return w.fresh || len(w.avoid) > 0 }
-
 // waiterList is a doubly linked list.
 type waiterList struct{ head, tail *waiter }
 
@@ -64,8 +61,8 @@ func (p *Pool) await(me *waiter, gone func() <-chan struct{}) (*Writer, error) {
 	p.waiters.push(me)
 	p.count(me, 1)
 	p.mu.Unlock()
-	if !me.picky() { // one may have been released before this one stood in the list
-		if w := p.take(); w != nil {
+	if !me.fresh { // one may have been released before this one stood in the list
+		if w := p.takeFor(me); w != nil {
 			if p.leave(me) {
 				w.began = monotonic()
 				return w, nil
@@ -105,13 +102,25 @@ func (p *Pool) await(me *waiter, gone func() <-chan struct{}) (*Writer, error) {
 	return a.w, a.err
 }
 
+// takeFor takes an unused writer that a waiter may have.
+func (p *Pool) takeFor(me *waiter) *Writer {
+	if len(me.avoid) == 0 {
+		return p.take()
+	}
+	w, _ := p.view.Load().elsewhere(me.avoid)
+	return w
+}
+
 // count keeps the number of those that wait, which the data plane reads without the lock.
 func (p *Pool) count(w *waiter, n int32) {
-	if w.picky() {
+	switch {
+	case w.fresh:
 		p.picky.Add(n)
-		return
+	case len(w.avoid) > 0:
+		p.choosy.Add(n)
+	default:
+		p.waiting.Add(n)
 	}
-	p.waiting.Add(n)
 }
 
 // leave takes a waiter out of the list; false: it was answered already.
@@ -126,16 +135,37 @@ func (p *Pool) leave(w *waiter) bool {
 	return true
 }
 
-// match gives unused writers to exchanges that wait for any, the first first. Whoever comes to wait after a writer was put back finds it by itself.
+// match gives unused writers to exchanges that wait, the first first. Whoever comes to wait after a writer was put back finds it by itself.
 func (p *Pool) match() {
+	if p.choosy.Load() > 0 {
+		p.matchChoosy()
+	}
 	for p.waiting.Load() > 0 {
 		w := p.take()
 		if w == nil {
 			return
 		}
-		if !p.hand(w, false) {
+		if !p.hand(w, false, true) {
 			p.back(w)
 		}
+	}
+}
+
+// matchChoosy is match for those that avoid endpoints.
+func (p *Pool) matchChoosy() {
+	v := p.view.Load()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for one := p.waiters.head; one != nil; {
+		next := one.next
+		if len(one.avoid) > 0 && !one.fresh {
+			if w, _ := v.elsewhere(one.avoid); w != nil {
+				p.waiters.drop(one)
+				p.count(one, -1)
+				one.answer <- answer{w: w}
+			}
+		}
+		one = next
 	}
 }
 
@@ -164,17 +194,17 @@ func (p *Pool) giveBack(w *Writer) {
 	p.match()
 }
 
-// hand gives a bound writer to the first exchange that waits and may have it; false: there is none. With unusedYet it has served nothing, and its load is not counted.
-func (p *Pool) hand(w *Writer, unusedYet bool) bool {
+// hand gives a bound writer to the first exchange that waits and may have it; false: there is none. Fresh: it was dialled just now and has served nothing. Counted: its load is.
+func (p *Pool) hand(w *Writer, fresh, counted bool) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for one := p.waiters.head; one != nil; one = one.next {
-		if one.fresh && !unusedYet || slices.Contains(one.avoid, w.ep.id) {
+		if one.fresh && !fresh || slices.Contains(one.avoid, w.ep.id) {
 			continue
 		}
 		p.waiters.drop(one)
 		p.count(one, -1)
-		if unusedYet {
+		if !counted {
 			w.load(false)
 		}
 		one.answer <- answer{w: w}
@@ -200,7 +230,7 @@ func (p *Pool) failWaiters(which func(*waiter) bool, err error) {
 
 // hopeless tells exchanges that wait of a failure: those that came before the attempt began had theirs.
 func (p *Pool) hopeless(began time.Duration, err error) {
-	if p.waiting.Load()+p.picky.Load() == 0 {
+	if p.Waiting() == 0 {
 		return
 	}
 	v := p.view.Load()

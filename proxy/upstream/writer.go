@@ -39,6 +39,7 @@ type Writer struct {
 	origin *origin
 	over   atomic.Bool // its exchange gave it back
 	freed  int64       // when it became unused, on the clock of a Detour
+	era    int         // of the certificates that it was made with, of a Detour
 
 	// The rest is the Pool's.
 	id      control.WriterID
