@@ -136,8 +136,11 @@ func (o *operator) Sessions(q admin.SessionsQuery) (admin.SessionsDocument, erro
 		query.OneClass, query.Class = true, class
 	}
 	limit := min(max(q.Limit, 1), admin.MaxSessions)
-	doc := admin.SessionsDocument{Total: o.queue.CountSessions(query)}
 	page := o.queue.Sessions(query, mark, limit)
+	doc := admin.SessionsDocument{Total: page.Matched}
+	if page.More || mark != (queue.Mark{}) { // else the page is all there is, and a filter has looked at every session already
+		doc.Total = o.queue.CountSessions(query)
+	}
 	doc.Sessions = make([]admin.SessionDocument, len(page.Sessions))
 	for i := range page.Sessions {
 		doc.Sessions[i] = o.session(&page.Sessions[i], now, q.Clear)

@@ -3,6 +3,7 @@ package live
 import (
 	"encoding/json"
 	"math"
+	"slices"
 	"strconv"
 
 	"github.com/arkvory/sidecar/proxy/admin"
@@ -105,7 +106,7 @@ func parse(text []byte, lenient bool) (overrides, faults) {
 			}
 			o.Preempt = &on
 		case "weights":
-			o.Weights = weights(one.value, &wrong)
+			o.Weights = weights(one.value, lenient, &wrong)
 		case "windows":
 			o.Windows = reader{lenient, &wrong}.windows(one.value)
 		case "principals":
@@ -145,8 +146,11 @@ func (o *overrides) number(name string) (**int64, int64) {
 }
 
 // weights reads the four weights.
-func weights(value []byte, wrong *faults) *shares {
+func weights(value []byte, lenient bool, wrong *faults) *shares {
 	fields, err := object(value)
+	if lenient { // classes of a newer version are skipped
+		fields = slices.DeleteFunc(fields, func(one member) bool { _, err := queue.ParseClass(one.name); return err != nil })
+	}
 	if err != nil || len(fields) != queue.Classes {
 		wrong.add("weights", weightsRule, weightsExample)
 		return nil

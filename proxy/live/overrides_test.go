@@ -148,3 +148,15 @@ func FuzzChange(f *testing.F) {
 		}
 	})
 }
+
+// TestS3_AWeightOfANewerClassIsSkipped: fields of a newer version are skipped on every level of a stored record, and refused in a change.
+func TestS3_AWeightOfANewerClassIsSkipped(t *testing.T) {
+	const text = `{"sessions":3,"weights":{"interactive":5,"release":4,"bulk":3,"background":2,"vip":16}}`
+	b := start(t, environment(), holding(t, text))
+	if doc := b.Current(); doc.Problem != "" || doc.Effective.Sessions != 3 || doc.Effective.Weights.Interactive != 5 {
+		t.Errorf("%+v", doc)
+	}
+	if wrong := faultsOf(t, func() error { _, err := b.put(text); return err }()); len(wrong) != 1 || wrong[0].Field != "weights" {
+		t.Errorf("%+v", wrong)
+	}
+}
