@@ -16,6 +16,7 @@ import (
 func (p *Proxy) newPool() (*upstream.Pool, error) {
 	set := p.set.Pool
 	set.MaxConnections = p.set.UpstreamMaxOpen
+	set.FloorMax = max(1, p.set.UpstreamMaxIdle)
 	set.FloorPerCore = max(1, p.set.UpstreamMaxIdle/max(1, set.Cores))
 	return upstream.New(upstream.Settings{Origins: p.set.Upstreams, Fallback: p.set.Fallback, CAFile: p.set.UpstreamCAFile, Resolver: p.set.Resolver,
 		DialTimeout: p.set.DialTimeout, IdleTimeout: p.set.UpstreamIdle, MaxIdle: p.set.UpstreamMaxIdle, Wait: p.set.UpstreamWait, Control: set, Host: p.set.UpstreamHost,

@@ -104,11 +104,11 @@ func (x *exchange) openAccount() {
 // quotaRetry bounds the Retry-After of a refusal over quota: clients that wait for a day in one piece are rare, and a limit that is raised should be seen.
 const quotaRetry = time.Hour
 
-// refusedSession refuses a request for a session that would be new while its principal is over a quota; false when it may go on, because the principal is not, or its
-// session has its slot already: running downloads finish.
+// refusedSession refuses a request for a session that would be new while its principal is over a quota; false when it may go on, because the principal is not, or the
+// request goes on with what its session has its slot for: running downloads finish, and fetch nothing twice and nothing more.
 func (x *exchange) refusedSession(f object.Facts) bool {
 	now, excess, over := x.overQuota()
-	if !over || x.p.queue.HasSlot(x.askFor(f).Key) {
+	if !over || x.p.queue.Finishes(x.askFor(f)) {
 		return false
 	}
 	x.refuseQuota(now, excess)

@@ -34,7 +34,8 @@
 //	waiting   an operator pauses it                                parked
 //	active    an operator paused it, and it asks for more          parked, at its old arrival
 //	parked    an operator resumes it                               waiting, at its old arrival
-//	parked    no-show, leave, drain, policy                        as of waiting
+//	parked    no-show                                              paused
+//	parked    leave, drain, policy                                 as of waiting
 //	any       an operator kicks it                                 (none)
 //
 // paused holds no slot and no place; it remembers arrival, coverage and the time that aging counts, so a returning client
@@ -321,12 +322,12 @@
 // Under a size order a moved session has the key of the first or the last session. Under Ordered a turn follows from the lane, so a moved one gets a lane
 // apart, of one turn that no grant to others shifts: its principal's others stay where they are, and it pays no turn and moves no R. Under fair-sojourn it
 // is to the virtual system one with the F of its key. A moved session does not age into another class; a new size or class, a pause, a change of the
-// strategy and its start end the move.
+// strategy, a window that parts its class from the one that it stands in, and its start end the move.
 //
 // A parked session has no position and no start and is never chosen, marked or granted, in no mode. It counts for the limits, and to Snapshot as waiting
 // and Stopped. Its client polls each 11..15 s and is a no-show when it does not come. Its held requests stay held. Under fair-sojourn it stays among those
 // that share the link. A session that was paused stays so over an idle pause. A kicked key is remembered with the time of the kick (4096 of them): a
-// ticket of an older arrival does not bring the old place back.
+// ticket of an older arrival does not bring the old place back. So is one that was moved back: such a ticket then is one of the arrival that the move gave.
 //
 // # What an operator sees
 //

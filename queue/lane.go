@@ -322,9 +322,11 @@ func (s *Scheduler) liftedClass(now time.Duration, ses *session) Class {
 	return s.calendar.liftable(ses.class, Class(max(int64(Release), int64(ses.class)-int64(steps))))
 }
 
-// lift moves a session into the class that aging gives it.
+// lift moves a session into the class that aging gives it. One that the operator moved stays where it is, unless a window parts the class it stands in from
+// its own: then it goes back to where it may start, by its arrival.
 func (s *Scheduler) lift(now time.Duration, ses *session) {
-	if ses.moved || ses.state == parked {
+	apart := ses.lifted != ses.class && (s.calendar.restricted(ses.class) || s.calendar.restricted(ses.lifted))
+	if ses.moved && !apart || ses.state == parked {
 		return
 	}
 	if lifted := s.liftedClass(now, ses); lifted != ses.lifted {

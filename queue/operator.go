@@ -97,10 +97,12 @@ func (s *Scheduler) move(now time.Duration, ses *session, a Action) error {
 	case MoveFront:
 		s.unlane(ses)
 		s.enlaneFirst(ses, class)
+		s.expelled.forgetBack(ses.key())
 	default:
 		s.unlane(ses)
 		ses.arrival, ses.ticketed = now, false
 		s.enlaneLast(ses, class)
+		s.expelled.addBack(now, ses.key())
 	}
 	ses.sample = promise{checkDeci: ses.sample.checkDeci} // what it was told was about another place
 	s.plan(ses)
@@ -261,7 +263,8 @@ const (
 	expelledEchos = time.Second      // one request may ask twice: all that come so soon after the first get its answer
 )
 
-// expulsions are the keys of kicked sessions: their next contact is told so, and their tickets do not bring the old place back.
+// expulsions are the keys of kicked sessions: their next contact is told so, and their tickets do not bring the old place back. So they are of sessions that were moved
+// back: a client that stays away until its session is dropped, and comes with a ticket of before, has the place that the operator gave it.
 type expulsions struct {
 	byKey map[Key]*expulsion
 	order []*expulsion // the oldest first; those that were replaced by a later one are in it too
@@ -272,6 +275,19 @@ type expulsion struct {
 	at    time.Duration
 	met   bool          // a request of it was told
 	until time.Duration // met: those up to then are told as well
+	back  bool          // it was moved back, not kicked: nobody is told, and at is the earliest arrival of its tickets
+}
+
+func (x *expulsions) addBack(now time.Duration, key Key) {
+	x.add(now, key, true)
+	x.byKey[key].back = true
+}
+
+// forgetBack is for a session that is moved to the front afterwards.
+func (x *expulsions) forgetBack(key Key) {
+	if e := x.byKey[key]; e != nil && e.back {
+		delete(x.byKey, key)
+	}
 }
 
 func (x *expulsions) add(now time.Duration, key Key, met bool) {
@@ -300,6 +316,10 @@ func (x *expulsions) expire(now time.Duration) {
 func (s *Scheduler) answerExpelled(now time.Duration, a *Ask) (Verdict, bool) {
 	e := s.expelled.byKey[a.Key]
 	if e == nil {
+		return Verdict{}, false
+	}
+	if e.back {
+		a.Arrival = max(a.Arrival, e.at)
 		return Verdict{}, false
 	}
 	if a.Ticketed && a.Arrival <= e.at {

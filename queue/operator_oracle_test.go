@@ -16,10 +16,10 @@ type oOperated struct {
 	order   float64
 }
 
-// oExpelled is a key of a kicked session.
+// oExpelled is a key of a kicked session, or of one that was moved back.
 type oExpelled struct {
 	at, until time.Duration
-	met       bool
+	met, back bool
 }
 
 type oDesk struct {
@@ -60,7 +60,9 @@ func (o *oracle) takes(ses *oSession) bool {
 
 // refusedAnew is what a download without a session is told when it may not join.
 func (o *oracle) refusedAnew(a *Ask) (oAnswer, bool) {
-	if e := o.expelled[a.Key]; e != nil {
+	if e := o.expelled[a.Key]; e != nil && e.back {
+		a.Arrival = max(a.Arrival, e.at)
+	} else if e != nil {
 		if a.Ticketed && a.Arrival <= e.at {
 			a.Ticketed = false
 		}
@@ -171,9 +173,13 @@ func (o *oracle) act(key Key, a Action) bool {
 		o.enter(ses, o.liftedClass(ses))
 	case a.Kind == MoveFront:
 		o.moveFront(ses, c, rest)
+		if e := o.expelled[ses.key]; e != nil && e.back {
+			delete(o.expelled, ses.key)
+		}
 	default:
 		ses.arrival, ses.ticketed = o.now, false
 		o.moveBack(ses, c, rest)
+		o.expel(ses, true, true)
 	}
 	ses.state = oWaiting
 	o.dispatch()
@@ -295,13 +301,17 @@ func (o *oracle) resumeIt(ses *oSession) bool {
 	return true
 }
 
-func (o *oracle) kick(ses *oSession) {
-	o.counts.Kicked++
+func (o *oracle) expel(ses *oSession, met, back bool) {
 	if o.expelled == nil {
 		o.expelled = map[Key]*oExpelled{}
 	}
-	o.expelled[ses.key] = &oExpelled{at: o.now, met: len(ses.waiters) > 0, until: o.now - 1}
+	o.expelled[ses.key] = &oExpelled{at: o.now, met: met, until: o.now - 1, back: back}
 	o.expireExpelled()
+}
+
+func (o *oracle) kick(ses *oSession) {
+	o.counts.Kicked++
+	o.expel(ses, len(ses.waiters) > 0, false)
 	o.answerAll(ses, Kicked)
 	switch ses.state {
 	case oWaiting, oParked:

@@ -126,7 +126,8 @@ func (o *oracle) enter(ses *oSession, c Class) {
 
 // move puts a waiting session into another class.
 func (o *oracle) move(ses *oSession, c Class) {
-	if ses.lifted != c && !ses.moved {
+	if ses.lifted != c && (!ses.moved || ses.lifted != ses.class && (o.restricted(ses.class) || o.restricted(ses.lifted))) {
+		ses.moved, ses.apart = false, nil
 		o.enter(ses, c)
 	}
 }
@@ -403,9 +404,14 @@ func (o *oracle) expire() {
 		case next.state == oActive:
 			o.rest(next)
 		case len(next.waiters) == 0 && next.noShow <= o.now:
+			parked := next.state == oParked
 			o.leaveOrder(next)
 			o.end(oEnd{Class: next.class, Reason: ReasonNoShow, Wait: o.now - next.since})
-			o.drop(next)
+			if parked {
+				o.remember(next)
+			} else {
+				o.drop(next)
+			}
 		default:
 			o.move(next, o.liftedClass(next))
 		}

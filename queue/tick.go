@@ -66,7 +66,15 @@ func (s *Scheduler) expireOne(ses *session) {
 	now := s.now
 	switch ses.state {
 	case waiting, parked:
-		if ses.held() == 0 && ses.noShowAt <= now {
+		switch {
+		case ses.held() > 0 || ses.noShowAt > now:
+		case ses.state == parked: // the operator's word outlives a client that sleeps for a minute, and one that waits it out with its ticket in hand
+			s.record(End{Class: ses.class, Reason: ReasonNoShow, Wait: now - ses.since, Promised: ses.promisedWait()})
+			s.unwait(now, ses)
+			ses.principal.live--
+			s.remember(now, ses)
+			return
+		default:
 			s.stopWaiting(now, ses, ReasonNoShow)
 			return
 		}

@@ -229,18 +229,38 @@ func (s *Scheduler) Overview(now time.Duration) Overview {
 	return o
 }
 
-// emptyIn is when the last session of the order starts.
-func (s *Scheduler) emptyIn(now time.Duration) (time.Duration, bool) {
+// emptyIn is when the last session of the order starts. With windows that is not always the one that stands last: a class outside its window goes at its own pace,
+// so the last of each class is looked at.
+func (s *Scheduler) emptyIn(now time.Duration) (in time.Duration, known bool) {
 	if s.waiting.count == 0 {
 		return 0, true
 	}
 	if s.halted() {
 		return 0, false
 	}
-	last := s.last()
-	ahead, bytes := s.place(last, false)
+	if !s.calendar.some {
+		return s.startsIn(now, s.last())
+	}
+	for c := range s.lines {
+		l := &s.lines[c]
+		if l.count == 0 {
+			continue
+		}
+		cursor := l.cursorAt(l.count - 1)
+		start, known := s.startsIn(now, cursor.next())
+		if !known {
+			return 0, false
+		}
+		in = max(in, start)
+	}
+	return in, true
+}
+
+// startsIn is when a waiting session starts, as its client would be told.
+func (s *Scheduler) startsIn(now time.Duration, ses *session) (time.Duration, bool) {
+	ahead, bytes := s.place(ses, false)
 	var told Verdict
-	s.foretell(now, last, ahead, bytes, &told)
+	s.foretell(now, ses, ahead, bytes, &told)
 	return told.StartsIn, told.EstimateKnown
 }
 

@@ -8,6 +8,9 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
+	"unicode/utf16"
+	"unicode/utf8"
 
 	"github.com/alecthomas/kong"
 )
@@ -24,7 +27,7 @@ func printIndented(out io.Writer, document []byte) error {
 		return fmt.Errorf("cannot print the answer: %w", err)
 	}
 	b.WriteByte('\n')
-	return emit(out, b.Bytes())
+	return emit(out, harmless(b.Bytes()))
 }
 
 // printCompact prints it on one line.
@@ -34,7 +37,30 @@ func printCompact(out io.Writer, document []byte) error {
 		return fmt.Errorf("cannot print the answer: %w", err)
 	}
 	b.WriteByte('\n')
-	return emit(out, b.Bytes())
+	return emit(out, harmless(b.Bytes()))
+}
+
+// harmless writes the same JSON without a character that a terminal obeys: names in it are what strangers sent, and a terminal takes U+009B for the beginning of a
+// command and U+202E for a turn of the line. JSON itself escapes those below the space only. Outside of texts a document is ASCII, so that an escape is right wherever
+// such a character stands.
+func harmless(document []byte) []byte {
+	plain := func(r rune) bool { return r < utf8.RuneSelf && r != 0x7f || r != utf8.RuneError && unicode.IsPrint(r) }
+	if bytes.IndexFunc(document, func(r rune) bool { return !plain(r) }) < 0 {
+		return document
+	}
+	out := make([]byte, 0, len(document)+64)
+	for len(document) > 0 {
+		r, n := utf8.DecodeRune(document)
+		if plain(r) {
+			out = append(out, document[:n]...)
+		} else {
+			for _, unit := range utf16.AppendRune(nil, r) {
+				out = fmt.Appendf(out, `\u%04x`, unit)
+			}
+		}
+		document = document[n:]
+	}
+	return out
 }
 
 // emit writes what was asked for. Where it cannot be written the command has failed.

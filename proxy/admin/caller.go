@@ -24,7 +24,7 @@ type caller struct {
 	wait  time.Duration
 }
 
-// callerOf finds out who sends a request. A token that is shown is counted against its peer before it is looked at. What is truly on loopback is trusted by
+// callerOf finds out who sends a request. A token that is wrong is counted against its peer. What is truly on loopback is trusted by
 // its address, whatever token it shows.
 func (s *Server) callerOf(ctx *fasthttp.RequestCtx) caller {
 	c := caller{}
@@ -38,15 +38,14 @@ func (s *Server) callerOf(ctx *fasthttp.RequestCtx) caller {
 	if len(h.Peek(fasthttp.HeaderAuthorization)) == 0 {
 		return c
 	}
-	now := s.clock()
-	if wait := s.limits.guess(ctx.RemoteAddr(), now); wait > 0 {
+	right := s.guard.token(h)
+	if wait := s.limits.guess(ctx.RemoteAddr(), s.clock(), right); wait > 0 {
 		if c.trust == stranger {
 			c.wait = wait
 		}
 		return c
 	}
-	if s.guard.token(h) {
-		s.limits.right(ctx.RemoteAddr(), now)
+	if right {
 		c.trust, c.by = bearer, "token"
 	}
 	return c

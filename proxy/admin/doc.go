@@ -38,9 +38,9 @@
 //
 // With t the moment of an event, a meter of rate 1/T and burst N takes it when max(full, t) + T - t <= N*T, and full becomes max(full, t) + T. Below
 // /api/ each class of callers (token, loopback) has a meter for reads (T = 20 ms, N = 100) and one for writes (T = 200 ms, N = 20). Each peer (an IPv4 address, an IPv6
-// /64; at most 1024 are told apart, the rest share one) has a meter for tokens that were wrong (T = 6 s, N = 10). Beyond: 429 with Retry-After. A token is
-// counted before it is looked at and given back when it was right, so no number of connections gets more guesses; while a peer's meter is used
-// up no token of it is looked at, not even the right one, and readiness shows it the bare status. Behind one address (a proxy, a NAT) whoever guesses so keeps the others
+// /64; at most 1024 are told apart, the rest share one, but for 64 that have shown the right token) has a meter for tokens that were wrong (T = 6 s, N = 10). Beyond: 429 with Retry-After. A wrong token is
+// counted in one step with the question whether one more may be, so no number of connections gets more guesses; while a peer's meter is used
+// up no token of it is taken, not even the right one, and readiness shows it the bare status. Behind one address (a proxy, a NAT) whoever guesses so keeps the others
 // out; callers on true loopback need no token and are never kept out.
 //
 // # Readiness

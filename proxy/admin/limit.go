@@ -16,8 +16,12 @@ var (
 	guessRate = rate{every: time.Minute / 10, burst: 10}
 )
 
-// maxPeers bounds the table of peers that showed wrong tokens; those above it share one entry.
-const maxPeers = 1024
+// maxPeers bounds the table of peers that showed wrong tokens; those above it share one entry. maxTrusted is how many peers that showed the right one have a place in it
+// all the same.
+const (
+	maxPeers   = 1024
+	maxTrusted = 64
+)
 
 // rate is one event each span, and a burst of events at once.
 type rate struct {
@@ -39,15 +43,13 @@ func (m *meter) take(r rate, now time.Duration) time.Duration {
 	return 0
 }
 
-// giveBack takes an event back.
-func (m *meter) giveBack(r rate) { m.full -= r.every }
-
 // limits are the meters of all callers. Safe for concurrent use.
 type limits struct {
-	mu     sync.Mutex
-	calls  map[call]*meter
-	peers  map[netip.Prefix]*meter
-	others meter // of peers that the table has no room for
+	mu      sync.Mutex
+	calls   map[call]*meter
+	peers   map[netip.Prefix]*meter
+	others  meter                          // of peers that the table has no room for
+	trusted map[netip.Prefix]time.Duration // who showed the right token, and when last
 }
 
 // call is what has a meter of its own: a class of callers, reading or writing.
@@ -57,7 +59,7 @@ type call struct {
 }
 
 func newLimits() *limits {
-	return &limits{calls: map[call]*meter{}, peers: map[netip.Prefix]*meter{}}
+	return &limits{calls: map[call]*meter{}, peers: map[netip.Prefix]*meter{}, trusted: map[netip.Prefix]time.Duration{}}
 }
 
 // allow counts a call and returns 0, or how long to wait.
@@ -75,33 +77,46 @@ func (l *limits) allow(c call, now time.Duration) time.Duration {
 	return m.take(readRate, now)
 }
 
-// guess counts the look at a token that a peer shows and returns 0, or how long no token of this peer is looked at. Counting comes before the
-// look, so that no number of connections gets more looks; a right token is given back by right.
-func (l *limits) guess(peer net.Addr, now time.Duration) time.Duration {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.peerLocked(peer, now).take(guessRate, now)
-}
-
-// right takes back the count of a token that was right.
-func (l *limits) right(peer net.Addr, now time.Duration) {
+// guess judges a token that a peer shows and returns 0, or how long no token of this peer is taken, a right one neither. Only wrong ones count, in one step with the
+// question whether one more may be: no number of connections gets more looks, and right ones do not get into each other's way.
+func (l *limits) guess(peer net.Addr, now time.Duration, right bool) time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	network := networkOf(peer)
-	if m := l.peers[network]; m != nil {
-		if m.giveBack(guessRate); m.full <= now {
-			delete(l.peers, network)
-		}
-		return
+	m, kept := l.meterLocked(network, now)
+	after := *m
+	if wait := after.take(guessRate, now); wait > 0 {
+		return wait
 	}
-	l.others.giveBack(guessRate)
+	if right {
+		l.rememberLocked(network, now)
+		return 0
+	}
+	if *m = after; !kept {
+		l.peers[network] = m
+	}
+	return 0
 }
 
-// peerLocked finds or makes a peer's meter. A full table is rid of those whose wrong tokens are forgotten; if there are none, the rest share a meter.
-func (l *limits) peerLocked(peer net.Addr, now time.Duration) *meter {
-	network := networkOf(peer)
+// rememberLocked notes that a peer has shown the right token: strangers that fill the table do not crowd it out of a meter of its own.
+func (l *limits) rememberLocked(network netip.Prefix, now time.Duration) {
+	if _, known := l.trusted[network]; !known && len(l.trusted) >= maxTrusted {
+		oldest := network
+		for one, at := range l.trusted {
+			if first, any := l.trusted[oldest]; !any || at < first {
+				oldest = one
+			}
+		}
+		delete(l.trusted, oldest)
+	}
+	l.trusted[network] = now
+}
+
+// meterLocked finds a peer's meter, or makes one that is not in the table yet. A full table is rid of those whose wrong tokens are forgotten; if there are none, the rest
+// share a meter, but for those who have shown the right token.
+func (l *limits) meterLocked(network netip.Prefix, now time.Duration) (m *meter, kept bool) {
 	if m := l.peers[network]; m != nil {
-		return m
+		return m, true
 	}
 	if len(l.peers) >= maxPeers {
 		for known, m := range l.peers {
@@ -110,12 +125,10 @@ func (l *limits) peerLocked(peer net.Addr, now time.Duration) *meter {
 			}
 		}
 	}
-	if len(l.peers) >= maxPeers {
-		return &l.others
+	if _, known := l.trusted[network]; !known && len(l.peers) >= maxPeers {
+		return &l.others, true
 	}
-	m := &meter{}
-	l.peers[network] = m
-	return m
+	return &meter{}, false
 }
 
 // networkOf is what counts as one peer: an IPv4 address, or the /64 of an IPv6 address, which one host has whole.

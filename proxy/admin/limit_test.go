@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -157,7 +158,7 @@ func TestV3_PeersAreBounded(t *testing.T) {
 	peer := func(text string) net.Addr { return &net.TCPAddr{IP: net.ParseIP(text), Port: 5} }
 	wrong := func(text string, now time.Duration) int {
 		for n := range 100 {
-			if l.guess(peer(text), now) > 0 {
+			if l.guess(peer(text), now, false) > 0 {
 				return n
 			}
 		}
@@ -176,7 +177,7 @@ func TestV3_PeersAreBounded(t *testing.T) {
 		t.Errorf("another /64 has %d", n)
 	}
 	for i := range maxPeers + 100 {
-		l.guess(peer(fmt.Sprintf("10.0.%d.%d", i/256, i%256)), 0)
+		l.guess(peer(fmt.Sprintf("10.0.%d.%d", i/256, i%256)), 0, false)
 	}
 	if len(l.peers) != maxPeers {
 		t.Errorf("%d peers are known", len(l.peers))
@@ -187,7 +188,7 @@ func TestV3_PeersAreBounded(t *testing.T) {
 	if n := wrong("198.51.100.1", time.Hour); n != guessRate.burst || len(l.peers) != 1 {
 		t.Errorf("later it has %d, and %d peers are known", n, len(l.peers))
 	}
-	if l.right(peer("203.0.113.1"), time.Hour); len(l.peers) != 1 {
+	if l.guess(peer("203.0.113.1"), time.Hour, true); len(l.peers) != 1 {
 		t.Errorf("a right token leaves a peer")
 	}
 	if got := networkOf(&net.UnixAddr{}); got.IsValid() {
@@ -195,6 +196,64 @@ func TestV3_PeersAreBounded(t *testing.T) {
 	}
 	if got := networkOf(&net.TCPAddr{}); got.IsValid() {
 		t.Errorf("a peer without an IP is %v", got)
+	}
+}
+
+// TestV3_StrangersDoNotLockTheOperatorOut: who has more networks than the table has room for uses the shared meter up, and who has shown the right token before is let
+// in all the same. His own wrong tokens count.
+func TestV3_StrangersDoNotLockTheOperatorOut(t *testing.T) {
+	l := newLimits()
+	peer := func(n int) net.Addr {
+		return &net.TCPAddr{IP: net.IP{10, byte(n >> 16), byte(n >> 8), byte(n)}, Port: 5}
+	}
+	operator := &net.TCPAddr{IP: net.IP{192, 0, 2, 1}}
+	if l.guess(operator, 0, true) > 0 {
+		t.Fatal("the right token is refused")
+	}
+	for n := range 2 * maxPeers {
+		l.guess(peer(n), time.Second, false)
+	}
+	if l.guess(peer(1<<20), time.Second, false) == 0 {
+		t.Fatal("strangers have looks left")
+	}
+	if wait := l.guess(operator, time.Second, true); wait > 0 {
+		t.Errorf("the operator waits %v", wait)
+	}
+	for range guessRate.burst {
+		if l.guess(operator, time.Second, false) > 0 {
+			t.Error("a wrong token of his is not looked at")
+		}
+	}
+	if l.guess(operator, time.Second, true) == 0 {
+		t.Error("after many wrong tokens one more look")
+	}
+	for n := range 10 * maxTrusted {
+		l.guess(peer(n), time.Hour+time.Duration(n), true)
+	}
+	if len(l.trusted) != maxTrusted || len(l.peers) > maxPeers+maxTrusted {
+		t.Errorf("%d trusted peers, %d in the table", len(l.trusted), len(l.peers))
+	}
+	for _, n := range []int{10*maxTrusted - 1, 9 * maxTrusted} {
+		if _, known := l.trusted[networkOf(peer(n))]; !known {
+			t.Errorf("a late one is forgotten: %d", n)
+		}
+	}
+}
+
+// TestV3_RightTokensAtOnceAreNotCounted: a page asks for many things at once.
+func TestV3_RightTokensAtOnceAreNotCounted(t *testing.T) {
+	l := newLimits()
+	var wait sync.WaitGroup
+	var refused atomic.Int32
+	for range 8 * guessRate.burst {
+		wait.Go(func() {
+			if l.guess(&net.TCPAddr{IP: net.IP{192, 0, 2, 1}}, 0, true) > 0 {
+				refused.Add(1)
+			}
+		})
+	}
+	if wait.Wait(); refused.Load() > 0 || len(l.peers) != 0 {
+		t.Errorf("%d were refused", refused.Load())
 	}
 }
 

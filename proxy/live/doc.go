@@ -43,7 +43,7 @@
 //	I1  The policy in force is the environment's, or it was judged by queue.Policy.Validate with the record's overrides.
 //	I2  Problem is empty exactly when the record that the store was last known to hold is in force and the store answered the last look. A record that does not fit leaves the
 //	    environment in force, one that the queue did not take what was before, a store that does not answer what was in force.
-//	I3  Revisions in force only grow: a late answer of an old read undoes nothing, and where the store itself went back what is in force stays. Compare, swap and application are one step, in the desk's turn.
+//	I3  Revisions in force only grow: a late answer of an old read undoes nothing, and where the store itself went back what is in force stays until somebody changes the store. Compare, swap and application are one step, in the desk's turn.
 //
 // # Who calls it
 //

@@ -1,6 +1,7 @@
 package live
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -47,8 +48,8 @@ func (d *Desk) Follow(ctx context.Context) {
 	}
 }
 
-// refresh reads the record once and adopts it when it is newer. Only newer revisions are put in force: an answer that is older than a change made meanwhile, by whichever
-// way it came late, undoes nothing.
+// refresh reads the record once and adopts it when it is newer, or is another one of the same revision: then the store went back and was changed since, and all others go by
+// what it holds. An answer that may be older than what became of the record meanwhile undoes nothing; where it was not, the next look finds the same.
 func (d *Desk) refresh(ctx context.Context) {
 	bounded, cancel := context.WithTimeout(ctx, loadTime)
 	defer cancel()
@@ -67,11 +68,12 @@ func (d *Desk) refresh(ctx context.Context) {
 	switch {
 	case err != nil:
 		d.troubleLocked(err)
-	case record.Revision > d.record.Revision:
+	case moves != d.moves.Load(): // it was asked for before a change that was made here
+	case record.Revision > d.record.Revision, record.Revision == d.record.Revision && !sameRecord(record, d.record):
 		d.adoptLocked(record)
-	case record.Revision < d.record.Revision && moves == d.moves.Load():
-		d.backLocked(record.Revision)
-	case moves == d.moves.Load():
+	case record.Revision < d.record.Revision:
+		d.backLocked(record)
+	default:
 		d.trouble = ""
 		d.retellLocked()
 	}
@@ -82,13 +84,19 @@ func (d *Desk) refresh(ctx context.Context) {
 
 // backLocked takes note that the stored record went back, by a restore of the database perhaps. What is in force stays: nothing older is ever applied. But the stored
 // revision is what a change has to expect from now on, else none could be saved any more.
-func (d *Desk) backLocked(stored int64) {
+func (d *Desk) backLocked(stored config.Record) {
 	d.trouble = ""
 	d.problem = fmt.Sprintf("the stored live settings went back from revision %d to %d (restored or emptied, perhaps); those of revision %d stay in force until the next change",
-		d.record.Revision, stored, d.record.Revision)
-	d.record.Revision = stored
+		d.record.Revision, stored.Revision, d.record.Revision)
+	d.record = stored
 	d.moves.Add(1)
 	d.retellLocked()
+}
+
+// sameRecord reports whether two records of one revision are one change. What a store gives back is what it answered to the change.
+func sameRecord(a, b config.Record) bool {
+	none := func(o []byte) bool { return len(o) == 0 || string(o) == "{}" }
+	return a.UpdatedBy == b.UpdatedBy && a.UpdatedAt.Equal(b.UpdatedAt) && (bytes.Equal(a.Overrides, b.Overrides) || none(a.Overrides) && none(b.Overrides))
 }
 
 // troubleLocked takes note that the store could not be read. Only its own words for others are shown: an error may name hosts and accounts.

@@ -20,7 +20,7 @@
 //
 // The proxy opens an account for a response that it sends, adds to it with each quantum, closes it with the exchange, and asks Over before it admits something
 // new. Its tick calls Roll, its goroutine of files calls Save. There is no clock here: every moment is given, on the wall clock, whose days are meant. Everything
-// is safe for concurrent use. Lock order: turn, then a shard; nothing is called under either.
+// is safe for concurrent use. Lock order: saving, turn, a shard; nothing is called under the latter two. A disk that hangs holds up Save alone.
 //
 // # Invariants
 //

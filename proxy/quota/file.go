@@ -129,11 +129,15 @@ func parse(text []byte) (f file, err error) {
 }
 
 // Save writes the counts, and nothing when they are those of the last Save. The file is replaced in one step and of mode 0600. It blocks for as long as the file
-// system does, and keeps no exchange from counting.
-func (l *Ledger) Save(path string) error {
+// system does, and keeps nobody else waiting meanwhile: no exchange from counting, no Roll on the tick, no SetRules of an operator.
+func (l *Ledger) Save(path string) error { return l.save(path, replace) }
+
+func (l *Ledger) save(path string, replace func(path string, text []byte) error) error {
+	l.saving.Lock()
+	defer l.saving.Unlock()
 	l.turn.Lock()
-	defer l.turn.Unlock()
 	f, now := l.contentLocked()
+	l.turn.Unlock()
 	if now == l.saved || now.principals == 0 && !l.saved.written && !exists(path) {
 		return nil // without quotas there is no file
 	}

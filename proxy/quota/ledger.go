@@ -74,9 +74,11 @@ type Ledger struct {
 	refused              [Periods]atomic.Uint64
 	forgotten, uncounted atomic.Uint64
 
-	turn  sync.Mutex // one Roll, SetRules, Load or Save at a time; before a shard's lock
-	zone  *time.Location
-	saved mark // what the file holds
+	saving sync.Mutex // one Save at a time; before turn
+	saved  mark       // of saving: what the file holds
+
+	turn sync.Mutex // one Roll, SetRules or Load at a time; before a shard's lock; nothing waits for a disk under it but Load, which comes first
+	zone *time.Location
 }
 
 // inForce is Rules that somebody is counted by.

@@ -8,3 +8,11 @@ func (q *Queue) HasSlot(key queue.Key) bool {
 	defer q.mu.Unlock()
 	return q.core.HasSlot(key)
 }
+
+// Finishes reports whether a request goes on with what its session holds a slot for, and changes nothing: see queue.Scheduler.Finishes. What was sent within the last tick
+// is not counted yet; the answer may be outdated when it arrives.
+func (q *Queue) Finishes(a queue.Ask) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.core.Finishes(&a)
+}

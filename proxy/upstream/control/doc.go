@@ -74,7 +74,7 @@
 //	C         = min(FloorPerCore Cores, MaxConnections / 2), at least one a group     ceiling of the sum of targets of a set
 //	peak      = highest number of exchanges at once over the last one to two FloorIdle
 //	floor     = max(FloorMin, peak + ceil(peak / 4)); within FloorHold of a demand at least what it was before the last sink
-//	            FloorMin once idle for FloorIdle and not held; FloorStatic under static
+//	            FloorMin once idle for FloorIdle and not held; FloorStatic under static; never more than FloorMax
 //	allowed   = max(floor + lent, peak)                                               more than that is trimmed, the oldest first
 //	lent      = writers that siblings lack which cannot be connected, spread over those that can; kept 30 s
 //	need      = max(1, ceil(GatePercent/100 sum of floors))                           1 at bootstrap and when the active set has no coverage

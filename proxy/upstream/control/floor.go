@@ -62,8 +62,17 @@ func byPeak(peak, least int) int {
 	return max(least, peak+(peak+3)/4)
 }
 
-// desired is the target before ceilings.
+// desired is the target before the ceiling of the sum.
 func (a *activity) desired(now time.Duration, set *Settings) int {
+	want := a.unbounded(now, set)
+	if set.FloorMax > 0 {
+		want = min(want, max(set.FloorMax, set.FloorMin))
+	}
+	return want
+}
+
+// unbounded is the target that activity asks for.
+func (a *activity) unbounded(now time.Duration, set *Settings) int {
 	if set.FloorMode == Static {
 		return max(set.FloorStatic, set.FloorMin)
 	}

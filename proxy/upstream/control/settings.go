@@ -31,6 +31,7 @@ type Settings struct {
 	FloorMode           FloorMode
 	FloorMin            int
 	FloorStatic         int
+	FloorMax            int // the most per endpoint, 0: no bound but the ceiling; more than the shell keeps unused would be dialled and closed in turn
 	FloorIdle           time.Duration
 	FloorHold           time.Duration
 	FloorPerCore, Cores int // ceiling of the sum of targets: FloorPerCore * Cores, and half of MaxConnections
@@ -106,7 +107,7 @@ func (s *Settings) Validate() error {
 		name           string
 		is, least, top int
 	}{
-		{"FloorMin", s.FloorMin, 1, 4096}, {"FloorStatic", s.FloorStatic, 1, 4096}, {"FloorPerCore", s.FloorPerCore, 1, 65536}, {"Cores", s.Cores, 1, 65536},
+		{"FloorMin", s.FloorMin, 1, 4096}, {"FloorStatic", s.FloorStatic, 1, 4096}, {"FloorMax", s.FloorMax, 0, 1048576}, {"FloorPerCore", s.FloorPerCore, 1, 65536}, {"Cores", s.Cores, 1, 65536},
 		{"MaxConnections", s.MaxConnections, 1, 1048576}, {"DialsRefill", s.DialsRefill, 1, 1024}, {"DialsDemand", s.DialsDemand, 1, 65536}, {"DialsAll", s.DialsAll, 1, 65536},
 		{"FastTries", s.FastTries, 0, 16}, {"Shadow", s.Shadow, 0, 16}, {"RetryTries", s.RetryTries, 1, 1024}, {"GatePercent", s.GatePercent, 1, 100},
 		{"MaxEndpoints", s.MaxEndpoints, 1, 1024}, {"DegradeAfter", s.DegradeAfter, 1, 1024}, {"QuarantineAfter", s.QuarantineAfter, 0, 1024},

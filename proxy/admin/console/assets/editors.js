@@ -148,7 +148,7 @@ export function principals({ value, field, edit }) {
   } }, t('principal.add'));
 
   function touch() {
-    const all = {};
+    const all = Object.create(null); // an id may be any word, __proto__ too
     for (const { id, ...one } of rows) {
       if (id === '') continue;
       const kept = {};

@@ -55,14 +55,17 @@ export function size(text) {
 }
 
 // changed are the names of the fields in which two versions of the overrides differ.
-export const changed = (a, b) => [...new Set([...Object.keys(a), ...Object.keys(b)])].filter(name => !same(a[name], b[name]));
+export const changed = (a, b) => [...new Set([...Object.keys(a), ...Object.keys(b)])].filter(name => !same(own(a, name), own(b, name)));
+
+// own is an entry of an object, and nothing that all objects have: a principal may be called __proto__ or constructor.
+const own = (object, key) => object && Object.hasOwn(object, key) ? object[key] : undefined;
 
 // differing lists what mine and theirs differ in: {path, base, mine, theirs}, undefined for the environment's value.
 export function differing(base, mine, theirs) {
   const found = [];
   for (const name of changed(mine, theirs)) {
     if (nested.has(name) && mine[name] && theirs[name]) {
-      for (const key of changed(mine[name], theirs[name])) found.push({ path: [name, key], base: base[name]?.[key], mine: mine[name][key], theirs: theirs[name][key] });
+      for (const key of changed(mine[name], theirs[name])) found.push({ path: [name, key], base: own(base[name], key), mine: own(mine[name], key), theirs: own(theirs[name], key) });
     } else {
       found.push({ path: [name], base: base[name], mine: mine[name], theirs: theirs[name] });
     }
@@ -78,7 +81,7 @@ export function merged(theirs, differences, mineChosen) {
     const holder = key === undefined ? result : result[name] ??= {};
     const field = key === undefined ? name : key;
     if (mine === undefined) delete holder[field];
-    else holder[field] = clone(mine);
+    else Object.defineProperty(holder, field, { value: clone(mine), configurable: true, enumerable: true, writable: true });
   });
   return result;
 }
