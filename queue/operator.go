@@ -227,9 +227,9 @@ func (s *Scheduler) haltAt(now time.Duration, ses *session) Verdict {
 	return s.contactParked(now, ses)
 }
 
-// mustHalt reports whether an active session gives its slot up because the operator paused it. When the process stops it may go on.
+// mustHalt reports whether an active session gives its slot up because the operator paused it. When the process stops it may go on, and while nobody queues.
 func (s *Scheduler) mustHalt(ses *session) bool {
-	return ses.stopped && !s.draining && !ses.stay.leaving
+	return ses.stopped && !s.draining && !ses.stay.leaving && s.policy.Queues()
 }
 
 // kick ends a session. The shell cuts the responses that run: to this core they are over.

@@ -295,9 +295,9 @@ func (c *Conn) checkBusy(now int64) bool {
 		c.unsent = unsent
 		if limit := c.patience.Load(); limit > 0 && unsent == 0 && c.limit.Load() == 0 && now-max(c.still, c.sentAt.Load()) > limit {
 			c.still = now
-			c.dry.Store(true)
 			c.mu.Lock()
-			if c.upstream != nil {
+			if c.upstream != nil { // else nothing stands still: the rest is being asked for
+				c.dry.Store(true)
 				c.upstream.Interrupt()
 			}
 			c.mu.Unlock()

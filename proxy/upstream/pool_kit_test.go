@@ -22,7 +22,7 @@ import (
 
 // store is an HTTP origin that answers every request, or hands the connection of one to hang to the test.
 type store struct {
-	t        *testing.T
+	t        testing.TB
 	ln       net.Listener
 	open     atomic.Int32
 	accepted atomic.Int32
@@ -35,7 +35,7 @@ type store struct {
 }
 
 // newStore listens on an address, or on a free one of 127.0.0.1 when it is empty.
-func newStore(t *testing.T, address string) *store {
+func newStore(t testing.TB, address string) *store {
 	t.Helper()
 	if address == "" {
 		address = "127.0.0.1:0"
@@ -139,7 +139,7 @@ func quick() control.Settings {
 	return set
 }
 
-func openPool(t *testing.T, change func(*Settings), origins ...string) *Pool {
+func openPool(t testing.TB, change func(*Settings), origins ...string) *Pool {
 	t.Helper()
 	set := Settings{DialTimeout: 5 * time.Second, IdleTimeout: time.Minute, MaxIdle: 256, Control: quick(),
 		OnPanic: func(v any, stack []byte) { t.Errorf("panic: %v\n%s", v, stack) }}

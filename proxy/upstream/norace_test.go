@@ -1,0 +1,6 @@
+//go:build !race
+
+package upstream
+
+// raced: see the file for the race detector.
+const raced = false
