@@ -110,6 +110,8 @@ func (s *Scheduler) Configure(now time.Duration, policy Policy) error {
 		case relift:
 			s.lift(now, ses)
 			s.plan(ses)
+		case rebuild: // those that an operator had moved age again
+			s.plan(ses)
 		}
 	}
 	for ses := s.parked.head; ses != nil; {
