@@ -107,7 +107,9 @@ func (o *oracle) setGate(open bool) {
 	o.dispatch()
 }
 
-func (o *oracle) mustHalt(ses *oSession) bool { return ses.stopped && !o.draining && !ses.leaving && o.policy.Queues() }
+func (o *oracle) mustHalt(ses *oSession) bool {
+	return ses.stopped && !o.draining && !ses.leaving && o.policy.Queues()
+}
 
 // givesUp says that an active session starts no more responses.
 func (s *oSession) givesUp() bool { return s.yielding.ses != nil || s.halting }
