@@ -153,7 +153,7 @@ func TestC4_TerminalShowsQueueThenBar(t *testing.T) {
 	o.first(queued("312", 47*time.Minute+30*time.Second, "1"))
 	letGo := o.hold(2_000_000)
 	defer letGo()
-	p := openTerminal(t, 88)
+	p := openTerminal(t, 104) // room for the days that stand before the times near midnight
 	run := start(t, dir, nil, func(c *exec.Cmd) {
 		c.Stdin, c.Stdout, c.Stderr = p.slave, p.slave, p.slave
 		c.SysProcAttr.Setsid, c.SysProcAttr.Setctty = true, true

@@ -255,6 +255,10 @@ func TestU5_AStoppedEndpointIsLeft(t *testing.T) {
 	n.set(nil, address(11), address(12))
 	p := openPool(t, func(set *Settings) { set.lookup, set.DialTimeout = n.lookup, time.Second }, "http://store.test:"+strconv.Itoa(int(dead.addr().Port())))
 	eventually(t, "both are ready", func() bool { return p.Choices() == 2 })
+	left := func() bool { // the other one alone is for choice
+		v := p.view.Load()
+		return len(v.endpoints) == 1 && v.endpoints[0].addr == live.addr()
+	}
 	dead.silent.Store(true)
 	eventually(t, "it is left", func() bool {
 		w := take(t, p)
@@ -266,12 +270,21 @@ func TestU5_AStoppedEndpointIsLeft(t *testing.T) {
 		} else {
 			w.Discard(telemetry.DiscardTimeout)
 		}
-		return p.Choices() == 1
+		return left()
 	})
 	for range 20 {
-		if from, err := once(p); from != live.addr().String() || err != nil {
+		w := take(t, p)
+		if w.ep.addr != live.addr() {
+			w.Discard(telemetry.DiscardCancelled)
+			if left() {
+				t.Fatal("an exchange went to an endpoint that is not for choice")
+			}
+			continue
+		}
+		if from, err := ask(w); from != live.addr().String() || err != nil {
 			t.Fatal(from, err)
 		}
+		w.Release(1)
 	}
 	dead.silent.Store(false)
 	eventually(t, "it is back", func() bool { return p.Choices() == 2 })
