@@ -103,8 +103,11 @@ type readiness struct {
 	}
 	Requests    struct{ Active int }
 	Connections struct{ Open int }
-	Pool        struct{ Idle, Busy int }
-	Relay       map[string]string
+	Pool        struct {
+		Idle, Busy int
+		Writers    struct{ Warm int } // reserves, which are not for choice
+	}
+	Relay map[string]string
 }
 
 type transfers struct {
