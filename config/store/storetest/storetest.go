@@ -93,7 +93,7 @@ func byteExact(t *testing.T, one, other config.RecordStore) {
 	if _, err := one.Swap(t.Context(), 6, config.Record{Overrides: buffer}); err != nil {
 		t.Fatal(err)
 	}
-	copy(buffer, "XXXXXXX") // the caller's buffer is the caller's
+	copy(buffer, "scribble"[:7]) // the caller's buffer is the caller's
 	if r, err := one.Load(t.Context()); err != nil || string(r.Overrides) != `{"a":1}` {
 		t.Errorf("%q, %v", r.Overrides, err)
 	}
