@@ -396,9 +396,9 @@ func (x *exchange) openRest(sp *span, offset int64) telemetry.Reason {
 		if err != nil {
 			if errors.Is(err, upstream.ErrNoOther) {
 				reason, avoid = telemetry.ObjectChanged, nil
-				if x.p.pool.Endpoints() <= x.p.pool.Choices() {
+				if x.p.pool.Endpoints() <= x.p.pool.Choices() { // else the right ones may be those that are down
 					return reason
-				} // the right ones may be those that are down
+				}
 			}
 			try++
 			continue

@@ -1,39 +1,42 @@
 package queue
 
-import "testing"
+import (
+	"testing"
+	"time"
+)
 
-func TestX9_FinishesTellsTheRestFromMore(t *testing.T) {
-	h := newHarness(t, testPolicy(2))
-	a := askOf("p", "a")
-	if h.s.Finishes(&a) {
+func TestX9_FinishesTellsRunningSessionsFromAllOthers(t *testing.T) {
+	s, err := New(DefaultPolicy(1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ask := func(object string) Ask {
+		return Ask{Key: Key{Principal: "p", Object: object, Client: "c"}, Class: Release, Protocol: true, SizeBytes: 1 << 30}
+	}
+	first, second := ask("a"), ask("b")
+	if s.Finishes(&first) {
 		t.Error("nobody asked yet")
 	}
-	r, _ := h.want(Admitted, a)
-	h.s.Progress(h.now, r, a.SizeBytes-1)
-	if !h.s.Finishes(&a) {
-		t.Error("a byte is to come")
+	r, _ := s.Ask(time.Second, first)
+	if _, v := s.Ask(time.Second, second); r == nil || v.Outcome != Queued {
+		t.Fatalf("%+v", v)
 	}
-	h.s.Progress(h.now, r, 1)
-	if h.s.Finishes(&a) {
-		t.Error("it was sent as much as there is")
+	before := s.Snapshot(time.Second)
+	if !s.Finishes(&first) || s.Finishes(&second) || s.Finishes(&Ask{Key: Key{Principal: "p", Object: "a", Client: "d"}}) {
+		t.Error("only the first has a slot")
 	}
-	layer := func(member uint64) Ask {
-		l := askOf("q", "bundle r")
-		l.Bundle, l.Protocol, l.Member = true, false, member
-		return l
+	if after := s.Snapshot(time.Second); after.Counts != before.Counts {
+		t.Error("a look changed something")
 	}
-	one, two := layer(1), layer(2)
-	h.want(Admitted, one)
-	if !h.s.Finishes(&one) || h.s.Finishes(&two) {
-		t.Error("the object that runs is told from another one of its bundle")
+	s.Finish(2*time.Second, r, 0, 1<<20, true) // between two ranges it keeps its slot
+	if !s.Finishes(&first) {
+		t.Error("between two ranges")
 	}
-	for m := range uint64(maxMembers + 3) {
-		l := layer(m + 1)
-		h.s.Ask(h.now, l)
+	s.Tick(time.Minute) // and loses it by a pause, which is remembered
+	if s.Finishes(&first) {
+		t.Error("after a pause")
 	}
-	lumped, strange := layer(maxMembers+2), layer(200)
-	if !h.s.Finishes(&lumped) || h.s.Finishes(&strange) {
-		t.Error("of those beyond the ones that are told apart")
+	if err := s.CheckInvariants(); err != nil {
+		t.Error(err)
 	}
-	h.check()
 }

@@ -1,12 +1,5 @@
 package queue
 
-// HasSlot reports whether the session of a key holds a slot, and changes nothing: the request is no contact of its client. O(1).
-func (s *Scheduler) HasSlot(key Key) bool {
-	key = key.Bounded()
-	ses := s.sessions.find(&key)
-	return ses != nil && ses.state == active
-}
-
 // Finishes reports whether a request goes on with what its session holds a slot for: the session is active and was sent less with that slot than it has, and the
 // object is one that a bundle has asked for before. It is false for one that keeps its slot by asking for the same again, or for ever more of a repository. It changes
 // nothing: the request is no contact of its client. O(1), of a bundle O(its objects).

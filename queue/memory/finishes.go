@@ -2,13 +2,6 @@ package memory
 
 import "github.com/arkvory/sidecar/queue"
 
-// HasSlot reports whether the session of a key holds a slot, and changes nothing. The answer may be outdated when it arrives.
-func (q *Queue) HasSlot(key queue.Key) bool {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	return q.core.HasSlot(key)
-}
-
 // Finishes reports whether a request goes on with what its session holds a slot for, and changes nothing: see queue.Scheduler.Finishes. What was sent within the last tick
 // is not counted yet; the answer may be outdated when it arrives.
 func (q *Queue) Finishes(a queue.Ask) bool {
