@@ -16,23 +16,33 @@ import (
 
 // shared is a store of which a test decides when it answers, and with what.
 type shared struct {
-	config.MemoryRecords
 	mu     sync.Mutex
+	kept   *config.MemoryRecords // nil is an empty one
 	err    error
 	answer func(config.Record) config.Record // of the next Load; nil gives what is stored
 	hang   chan struct{}                     // a Load waits for it, past its context
 	wake   func()
 	deaf   bool // nobody is woken
-	loads  int
 }
+
+// records is what is kept now.
+func (s *shared) records() *config.MemoryRecords {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.kept == nil {
+		s.kept = &config.MemoryRecords{}
+	}
+	return s.kept
+}
+
+func (s *shared) Persisted() bool { return false }
 
 func (s *shared) Load(ctx context.Context) (config.Record, error) {
 	s.mu.Lock()
 	err, answer, hang := s.err, s.answer, s.hang
-	s.loads++
 	s.answer = nil
 	s.mu.Unlock()
-	r, _ := s.MemoryRecords.Load(context.WithoutCancel(ctx))
+	r, _ := s.records().Load(context.WithoutCancel(ctx))
 	if hang != nil {
 		<-hang
 	}
@@ -49,7 +59,7 @@ func (s *shared) Swap(ctx context.Context, expected int64, next config.Record) (
 	if err != nil {
 		return config.Record{}, err
 	}
-	return s.MemoryRecords.Swap(ctx, expected, next)
+	return s.records().Swap(ctx, expected, next)
 }
 
 func (s *shared) Watch(ctx context.Context, wake func()) {
@@ -68,7 +78,7 @@ func (s *shared) set(change func(*shared)) {
 // elsewhere is a change that another process made.
 func (s *shared) elsewhere(t *testing.T, expected int64, overrides string) {
 	t.Helper()
-	if _, err := s.MemoryRecords.Swap(t.Context(), expected, config.Record{Overrides: json.RawMessage(overrides), UpdatedBy: "10.0.0.2", UpdatedAt: day}); err != nil {
+	if _, err := s.records().Swap(t.Context(), expected, config.Record{Overrides: json.RawMessage(overrides), UpdatedBy: "10.0.0.2", UpdatedAt: day}); err != nil {
 		t.Fatal(err)
 	}
 	if s.mu.Lock(); s.wake != nil && !s.deaf {
@@ -194,7 +204,7 @@ func TestS3_AStoreThatWentBack(t *testing.T) {
 	following(t, func(b *bench, s *shared) {
 		b.must(`{"sessions":5}`)
 		b.must(`{"sessions":6}`)
-		s.MemoryRecords = config.MemoryRecords{} // a restore
+		s.set(func(s *shared) { s.kept = nil }) // a restore
 		pass(followEvery)
 		if doc := b.Current(); doc.Revision != 0 || doc.Effective.Sessions != 6 || !strings.Contains(doc.Problem, "went back from revision 2 to 0") || len(b.applied) != 2 {
 			t.Errorf("%+v", doc)

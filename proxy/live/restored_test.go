@@ -5,8 +5,6 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
-
-	"github.com/arkvory/sidecar/config"
 )
 
 // TestS3_AnotherRecordOfTheSameRevisionIsInForceToo: the database was restored and changed by another process until it had this one's revision again. What is in force
@@ -15,7 +13,7 @@ func TestS3_AnotherRecordOfTheSameRevisionIsInForceToo(t *testing.T) {
 	following(t, func(b *bench, s *shared) {
 		b.must(`{"sessions":5}`)
 		b.must(`{"sessions":6}`)
-		s.MemoryRecords = config.MemoryRecords{} // a restore
+		s.set(func(s *shared) { s.kept = nil }) // a restore
 		s.set(func(s *shared) { s.deaf = true })
 		s.elsewhere(t, 0, `{"sessions":8}`)
 		s.elsewhere(t, 1, `{"sessions":9}`)
@@ -39,7 +37,7 @@ func TestS3_AnAnswerFromBeforeARestoreUndoesNothing(t *testing.T) {
 		hang := make(chan struct{})
 		s.set(func(s *shared) { s.hang = hang })
 		pass(followEvery) // a look has read revision 3 and is on its way
-		s.MemoryRecords = config.MemoryRecords{}
+		s.set(func(s *shared) { s.kept = nil })
 		if _, err := b.Change(context.Background(), []byte(`{"expectedRevision":0,"overrides":{"sessions":7}}`), "token"); err != nil {
 			t.Fatal(err)
 		}

@@ -22,10 +22,11 @@ func (c *Cluster) Pause(t testing.TB) {
 		return
 	}
 	postmaster := c.server.cmd.Process.Pid
-	if err := syscall.Kill(postmaster, syscall.SIGSTOP); err != nil { // first, so that no process is made while they are counted
+	if err := syscall.Kill(postmaster, syscall.SIGSTOP); err != nil {
 		t.Fatalf("cannot freeze PostgreSQL: %v", err)
 	}
 	c.frozen = append(c.frozen, postmaster)
+	stopped(postmaster) // before they are counted: until then it still makes processes
 	for _, pid := range childrenOf(postmaster) {
 		if err := syscall.Kill(pid, syscall.SIGSTOP); err == nil {
 			c.frozen = append(c.frozen, pid)
@@ -34,11 +35,15 @@ func (c *Cluster) Pause(t testing.TB) {
 	if err := c.guardian.note(c.frozen); err != nil {
 		t.Fatal(err)
 	}
-	for _, pid := range c.frozen { // a signal is on its way for a moment
-		// A child that has ended stays Z, since who waits for it is frozen.
-		for state := "R"; state != "T" && state != "Z" && state != ""; state, _ = status(pid) {
-			runtime.Gosched()
-		}
+	for _, pid := range c.frozen {
+		stopped(pid)
+	}
+}
+
+// stopped returns when a process that was told to stop has: the signal is on its way for a moment. A child that has ended stays Z, since who waits for it is frozen.
+func stopped(pid int) {
+	for state := "R"; state != "T" && state != "Z" && state != ""; state, _ = status(pid) {
+		runtime.Gosched()
 	}
 }
 
