@@ -6,12 +6,9 @@ import (
 	"bufio"
 	"encoding/json"
 	"fmt"
-	"io"
 	"net"
-	"net/http"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -30,9 +27,6 @@ const (
 	scaleLooks    = 100
 	// lookLimit is how long a snapshot or a page may take beyond what the machine takes for an answer that holds nothing.
 	lookLimit = 50 * time.Millisecond
-	// scalePairs are measured without and with a console, scaleSpan each.
-	scalePairs = 12
-	scaleSpan  = 2500 * time.Millisecond
 )
 
 // span is a sorted set of durations.
@@ -79,9 +73,8 @@ func TestGateDeskScale(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		t.Cleanup(func() { _ = c.Close() })
 		w := &throng{t: t, first: n * multitude / multitudeBy, count: multitude / multitudeBy, c: c, r: bufio.NewReaderSize(c, 16<<10), created: &created, polls: &polls}
-		running.Go(func() { w.run(quit) })
+		running.Go(func() { defer c.Close(); w.run(quit) })
 	}
 	d.await(4*time.Minute, "all have asked", func() bool { return created.Load() == multitude || t.Failed() })
 	filled, asked := time.Since(begun), polls.Load()
@@ -211,109 +204,4 @@ func (d *desk) processor() (sum time.Duration) {
 		sum += time.Duration(n)
 	}
 	return sum
-}
-
-var tickSeconds = regexp.MustCompile(`(?m)^arkvory_queue_tick_seconds (\S+)$`)
-
-// sides are what is measured without and with a console.
-type sides struct{ tiny, relay, tick [2][]time.Duration }
-
-// beside measures relays and ticks in pairs, without and with a console that looks ten times a second. The machine's own noise comes and goes within
-// seconds, so that each pair is compared in itself and the median of the pairs is judged; of all together only the longest, which a pause would show in.
-func (d *desk) beside() {
-	d.t.Helper()
-	var all sides
-	var ratios [2][2][]float64 // of small requests and relays: p50, p99
-	for pair := range scalePairs {
-		var one [2]sides
-		for turn := range 2 {
-			side := (pair + turn) % 2 // who is first changes
-			one[side] = d.segment(side == 1)
-			all.tiny[side], all.relay[side], all.tick[side] = append(all.tiny[side], one[side].tiny[0]...), append(all.relay[side], one[side].relay[0]...), append(all.tick[side], one[side].tick[0]...)
-		}
-		for i, of := range [2][2]span{{sorted(one[0].tiny[0]), sorted(one[1].tiny[0])}, {sorted(one[0].relay[0]), sorted(one[1].relay[0])}} {
-			for j, share := range []float64{0.5, 0.99} {
-				ratios[i][j] = append(ratios[i][j], float64(of[1].at(share))/float64(max(of[0].at(share), 1)))
-			}
-		}
-	}
-	for i, name := range []string{"small requests", "relays of 1 MiB"} {
-		for j, most := range []float64{1.5, 2.5} {
-			slices.Sort(ratios[i][j])
-			median := ratios[i][j][scalePairs/2]
-			d.t.Logf("%s, %s with a console to that without: median of %d pairs %.2f (%.2f..%.2f), limit %.1f", name, []string{"p50", "p99"}[j], scalePairs, median, ratios[i][j][0],
-				ratios[i][j][scalePairs-1], most)
-			if median > most {
-				d.t.Errorf("%s are slowed by a console: %.2f", name, median)
-			}
-		}
-	}
-	for _, kind := range []struct {
-		name string
-		of   [2][]time.Duration
-	}{{"small requests", all.tiny}, {"relays of 1 MiB", all.relay}, {"ticks", all.tick}} {
-		without, with := sorted(kind.of[0]), sorted(kind.of[1])
-		d.t.Logf("%s without a console: %v; with one: %v", kind.name, without, with)
-		if len(with) < 50 || with.at(1) > 3*without.at(1)+50*time.Millisecond {
-			d.t.Errorf("%s pause for a console: %v without, %v with", kind.name, without, with)
-		}
-	}
-	if without, with := sorted(all.tick[0]), sorted(all.tick[1]); with.at(0.5) > 2*without.at(0.5)+time.Millisecond || with.at(0.9) > 2*without.at(0.9)+2*time.Millisecond {
-		d.t.Errorf("ticks are slowed by a console: %v without, %v with", without, with)
-	}
-}
-
-// segment measures for one span. The results are in the first of each.
-func (d *desk) segment(console bool) (s sides) {
-	until := time.Now().Add(scaleSpan)
-	var all sync.WaitGroup
-	client := &http.Client{Transport: &http.Transport{DisableCompression: true}, Timeout: 20 * time.Second}
-	defer client.CloseIdleConnections()
-	times := func(path string, size int64, every time.Duration, into *[]time.Duration) {
-		for time.Now().Before(until) {
-			begun := time.Now()
-			response, err := client.Get("http://" + d.listen + path)
-			n := int64(0)
-			if err == nil {
-				n, err = io.Copy(io.Discard, response.Body)
-				_ = response.Body.Close()
-			}
-			if err != nil || n != size {
-				d.t.Errorf("%s: %d bytes, %v", path, n, err)
-				return
-			}
-			*into = append(*into, time.Since(begun))
-			pause(every)
-		}
-	}
-	all.Go(func() { times("/tiny", kib, 4*time.Millisecond, &s.tiny[0]) })
-	all.Go(func() { times("/relay", mib, 40*time.Millisecond, &s.relay[0]) })
-	all.Go(func() {
-		for ; time.Now().Before(until); pause(400 * time.Millisecond) {
-			match := tickSeconds.FindSubmatch(d.call("GET", "/metrics", "").body)
-			if match == nil {
-				d.t.Error("no tick in the metrics")
-				return
-			}
-			seconds, _ := strconv.ParseFloat(string(match[1]), 64)
-			s.tick[0] = append(s.tick[0], time.Duration(seconds*1e9))
-		}
-	})
-	if console {
-		all.Go(func() {
-			for n := 0; time.Now().Before(until); n++ {
-				d.call("GET", deskPath+"/queue", "")
-				d.call("GET", deskPath+[...]string{"/sessions?limit=100", "/sessions?state=waiting&class=bulk&limit=100"}[n%2], "")
-				switch n % 10 {
-				case 0:
-					d.call("GET", deskPath+"/history", "")
-				case 5:
-					d.call("GET", deskPath+"/sessions?limit=100&principal=header:"+crowdUser(n), "")
-				}
-				pause(95 * time.Millisecond)
-			}
-		})
-	}
-	all.Wait()
-	return s
 }

@@ -40,9 +40,10 @@ type operatorFacts struct {
 // clients, are made with keys of this process: they are the same on every page until it ends, and tell nothing elsewhere. It is safe for concurrent use.
 type operator struct {
 	operatorParts
-	hashes  hashKey
-	past    history
-	between atomic.Int64 // wall time less the queue's clock, ns: see moment
+	hashes   hashKey
+	resolved resolved
+	past     history
+	between  atomic.Int64 // wall time less the queue's clock, ns: see moment
 }
 
 // newOperator returns the desk. Sample must be called on the proxy's tick.
@@ -123,7 +124,7 @@ func (o *operator) Sessions(q admin.SessionsQuery) (admin.SessionsDocument, erro
 		return admin.SessionsDocument{}, err
 	}
 	_, now := o.follow()
-	query := queue.ListQuery{Principal: o.matches(q.Principal)}
+	query := queue.ListQuery{Principal: o.principal(q.Principal)}
 	all := q.State == admin.StateAll
 	query.Active = all || q.State == admin.StateActive
 	query.Waiting = all || q.State == admin.StateWaiting
@@ -138,36 +139,19 @@ func (o *operator) Sessions(q admin.SessionsQuery) (admin.SessionsDocument, erro
 	limit := min(max(q.Limit, 1), admin.MaxSessions)
 	page := o.queue.Sessions(query, mark, limit)
 	doc := admin.SessionsDocument{Total: page.Matched}
-	if page.More || mark != (queue.Mark{}) { // else the page is all there is, and a filter has looked at every session already
+	if page.More || mark != (queue.Mark{}) { // else the page is all there is
 		doc.Total = o.queue.CountSessions(query)
 	}
 	doc.Sessions = make([]admin.SessionDocument, len(page.Sessions))
+	rows := o.rows(len(page.Sessions), now, q.Clear)
 	for i := range page.Sessions {
-		doc.Sessions[i] = o.session(&page.Sessions[i], now, q.Clear)
+		doc.Sessions[i] = rows.session(&page.Sessions[i])
 	}
 	if page.More {
 		next := formatMark(page.Next)
 		doc.Next = &next
 	}
 	return doc, nil
-}
-
-// matches returns the test of a principal by its clear id or its hash; nil for an empty one. It is for one caller at a time.
-func (o *operator) matches(id string) func(string) bool {
-	if id == "" {
-		return nil
-	}
-	want, hashed := parseHash(id)
-	return func(principal string) bool {
-		switch {
-		case principal == id:
-			return true
-		case hashed && o.hashes.sum(hashPrincipal, principal) == want:
-			id, hashed = principal, false // the others of it are found by its name
-			return true
-		}
-		return false
-	}
 }
 
 // Session returns one session.
@@ -249,40 +233,10 @@ func (o *operator) conflict(err error) error {
 
 // session is the document of one session; now is the moment that its durations count from.
 func (o *operator) session(s *queue.Shown, now time.Duration, clear bool) admin.SessionDocument {
-	doc := admin.SessionDocument{
-		ID: formatID(s.ID), State: s.State.String(), Class: s.Class.String(), StandsIn: s.StandsIn.String(), Protocol: s.Protocol, Held: s.Held,
-		BundleObjects: s.Members, SentBytes: s.SentBytes, ArrivedAt: o.moment(s.Arrival), WaitedSeconds: admin.InSeconds(s.Waited),
-		PausedByOperator: s.Stopped, Why: s.Why.String(),
-	}
-	if clear {
-		doc.Principal, doc.Object, doc.Client = s.Key.Principal, s.Key.Object, s.Key.Client
-	} else {
-		doc.Principal, doc.Object, doc.Client = o.hashed(hashPrincipal, s.Key.Principal), o.hashed(hashObject, s.Key.Object), o.hashed(hashClient, s.Key.Client)
-	}
-	if s.Position > 0 {
-		doc.Position = &s.Position
-	}
-	if s.SizeBytes >= 0 {
-		doc.SizeBytes = &s.SizeBytes
-	}
-	if s.State == queue.ShownActive {
-		at := o.moment(s.Since)
-		doc.StartedAt = &at
-	}
-	if s.EstimateKnown {
-		at := o.moment(now + s.StartsIn)
-		doc.StartsAt = &at
-		doc.StartsWindow = &admin.StartsWindow{Earliest: o.moment(now + s.EarliestIn), Latest: o.moment(now + s.LatestIn)}
-	}
-	return doc
+	return o.rows(1, now, clear).session(s)
 }
 
-func formatID(id queue.SessionID) string {
-	text := strconv.FormatUint(uint64(id), 16)
-	return "0000000000000000"[len(text):] + text
-}
-
-// parseID reads what formatID writes.
+// parseID reads an id as rows writes it.
 func parseID(text string) (queue.SessionID, bool) {
 	if len(text) != 16 || strings.Trim(text, "0123456789abcdef") != "" {
 		return 0, false

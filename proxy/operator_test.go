@@ -70,6 +70,11 @@ func (o *office) page(q admin.SessionsQuery) admin.SessionsDocument {
 	return doc
 }
 
+// hashed is what stands for an id on pages that are not clear.
+func (o *office) hashed(purpose byte, text string) string {
+	return o.rows(1, 0, false).hex(hashMark, o.hashes.sum(purpose, text))
+}
+
 // objects are the clear objects of a page.
 func objects(doc admin.SessionsDocument) (out []string) {
 	for _, s := range doc.Sessions {

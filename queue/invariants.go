@@ -132,7 +132,7 @@ func (s *Scheduler) checkWaiting() error {
 		}
 		cur, n := l.cursor(), 0
 		for ses := cur.next(); ses != nil; ses = cur.next() {
-			if ses.state != waiting || int(ses.lifted) != c {
+			if ses.state != waiting || int(ses.lifted) != c || ses.lifted > ses.class {
 				return fmt.Errorf("I4: session %d does not belong into class %d", ses.number, c)
 			}
 			if rank, _ := s.rankInLine(ses); rank != n {

@@ -66,33 +66,27 @@ func (d *duel) compareViews() error {
 	if d.steps%4 != 1 {
 		return nil
 	}
-	var positions int
-	mark, listed := Mark{}, map[Key]Shown{}
-	for {
-		p := d.core.List(d.now, ListQuery{Active: true, Waiting: true, Remembered: true}, mark, 3, 2)
-		for _, s := range p.Sessions {
-			if _, twice := listed[s.Key]; twice {
-				return fmt.Errorf("view: %v is listed twice", s.Key)
-			}
-			if listed[s.Key] = s; s.Position > 0 {
-				if positions++; s.Position != positions {
-					return fmt.Errorf("view: %v is listed as number %d with position %d", s.Key, positions, s.Position)
-				}
-			}
-			if one, ok := d.core.Show(d.now, s.Key); !ok || one != s {
-				return fmt.Errorf("view: %v is listed as %+v and shown as %+v", s.Key, s, one)
-			}
-			if key, ok := d.core.KeyOf(s.ID); !ok || key != s.Key {
-				return fmt.Errorf("view: id of %v leads to %v", s.Key, key)
+	all := ListQuery{Active: true, Waiting: true, Remembered: true}
+	rows, err := d.listing(all, 2)
+	if err != nil {
+		return err
+	}
+	positions, listed := 0, map[Key]Shown{}
+	for _, s := range rows {
+		if listed[s.Key] = s; s.Position > 0 {
+			if positions++; s.Position != positions {
+				return fmt.Errorf("view: %v is listed as number %d with position %d", s.Key, positions, s.Position)
 			}
 		}
-		if p.Visited > 2 {
-			return fmt.Errorf("view: %d sessions were looked at, 2 were allowed", p.Visited)
+		if one, ok := d.core.Show(d.now, s.Key); !ok || one != s {
+			return fmt.Errorf("view: %v is listed as %+v and shown as %+v", s.Key, s, one)
 		}
-		if !p.More {
-			break
+		if key, ok := d.core.KeyOf(s.ID); !ok || key != s.Key {
+			return fmt.Errorf("view: id of %v leads to %v", s.Key, key)
 		}
-		mark = p.Next
+	}
+	if err := d.comparePrincipals(rows); err != nil {
+		return err
 	}
 	for _, ses := range d.oracle.sessions {
 		if err := d.oracle.agrees(ses, listed[ses.key]); err != nil {
@@ -101,6 +95,69 @@ func (d *duel) compareViews() error {
 	}
 	if len(listed) != len(d.oracle.sessions) {
 		return fmt.Errorf("view: %d sessions are listed, want %d", len(listed), len(d.oracle.sessions))
+	}
+	return nil
+}
+
+// listing is a listing in pieces of few sessions, none of which is there twice.
+func (d *duel) listing(q ListQuery, visit int) (rows []Shown, err error) {
+	seen := map[Key]bool{}
+	for p := (Page{More: true}); p.More; {
+		shown, visited := len(p.Sessions), p.Visited
+		d.core.ListInto(d.now, &q, &p, 3, visit)
+		if p.Visited > visited+visit || p.Matched != len(p.Sessions) || p.Matched > shown+3 {
+			return nil, fmt.Errorf("view: a piece looked at %d sessions and showed %d, %d and 3 were allowed", p.Visited-visited, p.Matched-shown, visit)
+		}
+		rows = p.Sessions
+	}
+	for _, s := range rows {
+		if seen[s.Key] {
+			return nil, fmt.Errorf("view: %v is listed twice", s.Key)
+		}
+		seen[s.Key] = true
+	}
+	return rows, nil
+}
+
+// comparePrincipals: the listing of one principal is what a listing of all shows of it, in the same order, and so is its count. So is that of all of one class.
+func (d *duel) comparePrincipals(rows []Shown) error {
+	roster := map[string]bool{"nobody": true, "": true} // the latter is all
+	for name := range d.core.Principals {
+		if roster[name] {
+			return fmt.Errorf("view: %s is named twice", name)
+		}
+		roster[name] = true
+	}
+	for _, s := range rows {
+		if !roster[s.Key.Principal] {
+			return fmt.Errorf("view: %s has sessions and is not named", s.Key.Principal)
+		}
+	}
+	query := ListQuery{Active: d.steps%3 > 0, Waiting: d.steps%5 > 0, Remembered: d.steps%7 > 0, OneClass: d.steps%8 < 4, Class: Class(d.steps / 8 % Classes)}
+	for name := range roster {
+		query.Principal = name
+		got, err := d.listing(query, 2)
+		if err != nil {
+			return err
+		}
+		want := slices.DeleteFunc(slices.Clone(rows), func(s Shown) bool {
+			wanted := map[ShownState]bool{ShownActive: query.Active, ShownWaiting: query.Waiting, ShownRemembered: query.Remembered}[s.State]
+			return !wanted || name != "" && s.Key.Principal != name || query.OneClass && s.Class != query.Class
+		})
+		if !slices.Equal(got, want) {
+			return fmt.Errorf("view: %+v lists %+v, want %+v", query, got, want)
+		}
+		count, told := d.core.CountOf(query)
+		if !told {
+			page := Page{More: true}
+			for page.More {
+				d.core.ListInto(d.now, &query, &page, 0, 2)
+			}
+			count = page.Matched
+		}
+		if count != len(want) || told != (name == "nobody" || name == "" || !query.OneClass) {
+			return fmt.Errorf("view: of %+v %d are counted, want %d", query, count, len(want))
+		}
 	}
 	return nil
 }

@@ -30,6 +30,12 @@ func (s *Scheduler) KeyOf(id SessionID) (Key, bool) {
 	return Key{}, false
 }
 
+// idOf returns the id of a session.
+func (s *Scheduler) idOf(ses *session) SessionID {
+	key := ses.key()
+	return SessionID(s.sessions.hash(&key))
+}
+
 // ShownState is the state of a session as the operator sees it.
 type ShownState uint8
 
@@ -111,9 +117,8 @@ type Shown struct {
 
 // show describes a session. Ahead is the number of sessions before a waiting one.
 func (s *Scheduler) show(now time.Duration, ses *session, ahead int) Shown {
-	key := ses.key()
 	v := Shown{
-		ID: SessionID(s.sessions.hash(&key)), Key: key, Number: ses.number, Class: ses.class, StandsIn: ses.class, Protocol: ses.protocol,
+		ID: s.idOf(ses), Key: ses.key(), Number: ses.number, Class: ses.class, StandsIn: ses.class, Protocol: ses.protocol,
 		Stopped: ses.stopped, Held: ses.held(), Members: ses.members(), SizeBytes: ses.size, SentBytes: ses.sent(), Arrival: ses.arrival, Since: ses.since,
 	}
 	switch ses.state {

@@ -4,10 +4,10 @@ import "time"
 
 // ListQuery says which sessions a listing shows.
 type ListQuery struct {
-	Active, Waiting, Remembered bool                        // the states
-	OneClass                    bool                        // only of Class
-	Class                       Class                       // applied
-	Principal                   func(principal string) bool // only of principals for which it is true; nil = all. It is called under the shell's lock
+	Active, Waiting, Remembered bool   // the states
+	OneClass                    bool   // only of Class
+	Class                       Class  // applied
+	Principal                   string // only of this one, by its name; empty = of all
 }
 
 // listPhase is the part of a listing that a mark stands in.
@@ -42,12 +42,29 @@ type Page struct {
 	Visited  int  // sessions that were looked at
 }
 
-// List shows up to limit sessions behind a mark, and looks at no more than visit of them; with a limit of 0 it counts. It changes nothing. O((visit + shown) log n).
+// List shows up to limit sessions behind a mark, and looks at no more than visit of them; with a limit of 0 it counts, and its marks are those of a count. It
+// changes nothing. O((visit + shown) log n), of those that it looks at: of one principal its own, and all that are remembered if it has remembered ones.
 func (s *Scheduler) List(now time.Duration, q ListQuery, from Mark, limit, visit int) (p Page) {
-	now = s.advance(now)
-	l := lister{s: s, now: now, query: &q, limit: limit, visit: visit, page: &p}
-	wanted := [listEnd]bool{q.Active, q.Waiting, q.Waiting, q.Remembered}
 	p.Next = from
+	s.ListInto(now, &q, &p, limit, visit)
+	return p
+}
+
+// ListInto is List from where a page ends: it appends up to limit sessions to those of the page, and adds to its numbers.
+func (s *Scheduler) ListInto(now time.Duration, q *ListQuery, p *Page, limit, visit int) {
+	l := lister{s: s, now: s.advance(now), query: q, limit: p.Matched + limit, visit: p.Visited + visit, count: limit == 0, page: p}
+	p.More = false
+	wanted := [listEnd]bool{q.Active, q.Waiting, q.Waiting, q.Remembered}
+	if q.Principal != "" {
+		who := s.principals[q.Principal]
+		if who == nil {
+			p.Next = Mark{Phase: uint8(listEnd)}
+			return
+		}
+		l.principal = who
+		waits := who.live > who.active
+		wanted = [listEnd]bool{q.Active && who.active > 0, q.Waiting && waits, q.Waiting && waits, q.Remembered && who.refs > who.live}
+	}
 	for ; p.Next.Phase < uint8(listEnd); p.Next = (Mark{Phase: p.Next.Phase + 1}) {
 		phase := listPhase(p.Next.Phase)
 		if !wanted[phase] {
@@ -58,7 +75,7 @@ func (s *Scheduler) List(now time.Duration, q ListQuery, from Mark, limit, visit
 		case listActive:
 			whole = l.byAge(&s.entered[active])
 		case listOrder:
-			whole = l.inOrder()
+			whole = l.waiting()
 		case listParked:
 			whole = l.byAge(&s.entered[parked])
 		default:
@@ -66,10 +83,9 @@ func (s *Scheduler) List(now time.Duration, q ListQuery, from Mark, limit, visit
 		}
 		if !whole {
 			p.More = true
-			return p
+			return
 		}
 	}
-	return p
 }
 
 // lister is one call of List.
@@ -77,23 +93,25 @@ type lister struct {
 	s            *Scheduler
 	now          time.Duration
 	query        *ListQuery
-	limit, visit int
+	principal    *principal // nil = all
+	limit, visit int        // of the page's numbers
+	count        bool       // nothing is shown, and limit does not count
 	page         *Page
 }
 
 // full reports whether the page can take no more.
 func (l *lister) full() bool {
-	return l.page.Visited >= l.visit || l.limit > 0 && l.page.Matched >= l.limit
+	return l.page.Visited >= l.visit || !l.count && l.page.Matched >= l.limit
 }
 
 // look takes one session in.
 func (l *lister) look(ses *session, ahead int) {
 	l.page.Visited++
-	if l.query.OneClass && ses.class != l.query.Class || l.query.Principal != nil && !l.query.Principal(ses.principal.name) {
+	if l.query.OneClass && ses.class != l.query.Class || l.principal != nil && ses.principal != l.principal {
 		return
 	}
 	l.page.Matched++
-	if l.limit > 0 {
+	if !l.count {
 		l.page.Sessions = append(l.page.Sessions, l.s.show(l.now, ses, ahead))
 	}
 }
@@ -116,13 +134,33 @@ func (l *lister) byAge(t *tree[*session]) bool {
 	return true
 }
 
-// inOrder lists the waiting sessions by their places.
-func (l *lister) inOrder() (whole bool) {
+// waiting lists the sessions of the order.
+func (l *lister) waiting() (whole bool) {
+	switch {
+	case l.principal != nil && l.count:
+		return l.alongLanes(l.s.strandsOf(l.principal))
+	case l.principal != nil:
+		return l.alongStrands(l.s.strandsOf(l.principal))
+	case l.query.OneClass:
+		return l.alongStrands(l.s.strandsIn(l.query.Class))
+	default:
+		return l.inOrder()
+	}
+}
+
+// resume finds the place of the mark again: behind its session, wherever that stands now.
+func (l *lister) resume() {
 	next := &l.page.Next
 	if ses := l.s.sessions.byHash[uint64(next.ID)]; next.ID != 0 && ses != nil && ses.state == waiting {
 		ahead, _ := l.s.place(ses, false)
 		next.Position = ahead + 1
 	}
+}
+
+// inOrder lists the waiting sessions by their places.
+func (l *lister) inOrder() (whole bool) {
+	next := &l.page.Next
+	l.resume()
 	whole = true
 	var last *session
 	l.s.walkFrom(next.Position, func(ses *session) bool {
@@ -136,8 +174,7 @@ func (l *lister) inOrder() (whole bool) {
 		return true
 	})
 	if last != nil {
-		key := last.key()
-		next.ID = SessionID(l.s.sessions.hash(&key))
+		next.ID = l.s.idOf(last)
 	}
 	return whole
 }
@@ -243,8 +280,26 @@ func (s *Scheduler) below(group uint8, pass uint64, taken *[Classes]int) (sum in
 	return sum
 }
 
-// CountOf returns how many sessions a query without a principal matches. O(1).
-func (s *Scheduler) CountOf(q ListQuery) (n int) {
+// CountOf returns how many sessions a query matches, where counters tell it: not of a class of one principal. O(1).
+func (s *Scheduler) CountOf(q ListQuery) (n int, told bool) {
+	if q.Principal != "" {
+		p := s.principals[q.Principal]
+		switch {
+		case p == nil:
+			return 0, true
+		case q.OneClass:
+			return 0, false
+		}
+		for _, of := range [...]struct {
+			wanted bool
+			n      int32
+		}{{q.Active, p.active}, {q.Waiting, p.live - p.active}, {q.Remembered, p.refs - p.live}} {
+			if of.wanted {
+				n += int(of.n)
+			}
+		}
+		return n, true
+	}
 	for state, wanted := range [stateCount]bool{active: q.Active, waiting: q.Waiting, parked: q.Waiting, paused: q.Remembered} {
 		for c, of := range s.byClass[state] {
 			if wanted && (!q.OneClass || Class(c) == q.Class) {
@@ -252,5 +307,5 @@ func (s *Scheduler) CountOf(q ListQuery) (n int) {
 			}
 		}
 	}
-	return n
+	return n, true
 }

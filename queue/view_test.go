@@ -1,6 +1,7 @@
 package queue
 
 import (
+	"strconv"
 	"testing"
 	"time"
 )
@@ -163,27 +164,88 @@ func TestX6_6_6_AListingLooksAtNoMoreThanItMay(t *testing.T) {
 			}
 		}
 	}
-	bulk := ListQuery{Waiting: true, OneClass: true, Class: Bulk, Principal: func(name string) bool { return name == "p2" }}
-	mark, visited, matched := Mark{}, 0, 0
-	for more := true; more; {
-		p := s.List(now, bulk, mark, 64, 2048)
-		if p.Visited > 2048 {
-			t.Fatalf("a call looked at %d sessions", p.Visited)
+	bulk := ListQuery{Waiting: true, OneClass: true, Class: Bulk, Principal: "p2"}
+	page := Page{More: true}
+	for page.More {
+		visited := page.Visited
+		if s.ListInto(now, &bulk, &page, 64, 2048); page.Visited > visited+2048 {
+			t.Fatalf("a call looked at %d sessions", page.Visited-visited)
 		}
-		mark, more, visited, matched = p.Next, p.More, visited+p.Visited, matched+p.Matched
 	}
-	want := 0
+	all, want := 0, 0
 	s.Order(func(p Placed) bool {
-		if p.Class == Bulk && p.Key.Principal == "p2" {
-			want++
+		if p.Key.Principal == "p2" {
+			if all++; p.Class == Bulk {
+				want++
+			}
 		}
 		return true
 	})
-	if visited != crowdSize || matched != want || want == 0 {
-		t.Errorf("%d sessions looked at, %d found of %d", visited, matched, want)
+	if page.Visited != all || page.Matched != want || want == 0 {
+		t.Errorf("%d sessions looked at of the principal's %d, %d found of %d", page.Visited, all, page.Matched, want)
 	}
-	if n := s.CountOf(query); n != crowdSize {
+	for c := range Class(Classes) { // nobody was lifted: a class looks at its own
+		if p := s.List(now, ListQuery{Waiting: true, OneClass: true, Class: c}, Mark{}, 64, 2048); p.Visited != 64 || len(p.Sessions) != 64 {
+			t.Errorf("of class %v %d are looked at, %d shown", c, p.Visited, len(p.Sessions))
+		}
+	}
+	if p := s.List(now, ListQuery{Waiting: true, Principal: "nobody"}, Mark{}, 64, 2048); p.Visited != 0 || p.More {
+		t.Errorf("for nobody's %d sessions are looked at", p.Visited)
+	}
+	if n, told := s.CountOf(ListQuery{Waiting: true, Principal: "p2"}); n != all || !told {
+		t.Errorf("%d are counted of the principal's %d", n, all)
+	}
+	if n, told := s.CountOf(query); n != crowdSize || !told {
 		t.Errorf("%d are counted", n)
+	}
+}
+
+// TestX6_6_6_AStrandIsEnteredAtItsPlace: a deep page of a principal or class begins where it begins, whatever stands before it.
+func TestX6_6_6_AStrandIsEnteredAtItsPlace(t *testing.T) {
+	for _, strategy := range []Strategy{Ordered, SmallestFirst, FairSojourn} {
+		p := testPolicy(1)
+		p.Strategy, p.QueueLimit, p.QueuePerPrincipal = strategy, 1000, 1000
+		h := newHarness(t, p)
+		h.want(Admitted, askOf("first", "running"))
+		for i := range 400 {
+			h.now += time.Millisecond
+			h.s.Ask(h.now, askOf(name("p", i*i%7), name("o", i)).in(Class(i%Classes)).sized(int64(100+i*37%300)*mib))
+			if i%10 == 3 {
+				h.act([]ActionKind{MoveFront, MoveBack}[i/10%2], askOf(name("p", i*i%7), name("o", i)), nil)
+			}
+		}
+		apart := 0
+		check := func(all strands) {
+			t.Helper()
+			for i := range all.all[:all.n] {
+				one := &all.all[i]
+				if one.strays != nil {
+					apart++
+				}
+				for n := 0; n <= h.s.lines[one.class].count; n += 5 {
+					want := 0
+					for one.seek(h.s, 0); one.head != nil; one.seek(h.s, one.at+1) {
+						if rank, _ := h.s.rankInLine(one.head); rank < n {
+							want++
+						}
+					}
+					if got := one.from(h.s, n); got != want {
+						t.Fatalf("%v: strand %d of %d is entered at %d behind %d of the line, want %d", strategy, i, one.count, got, n, want)
+					}
+				}
+			}
+		}
+		for i := range 7 {
+			if who := h.s.principals[name("p", i)]; who != nil {
+				check(h.s.strandsOf(who))
+			}
+		}
+		for c := range Class(Classes) {
+			check(h.s.strandsIn(c))
+		}
+		if (apart > 0) != (strategy == Ordered) {
+			t.Errorf("%v: %d strands of those that stand apart", strategy, apart)
+		}
 	}
 }
 
@@ -219,11 +281,23 @@ func BenchmarkX6_PageOf64(b *testing.B) {
 
 func BenchmarkX6_LookAt2048(b *testing.B) {
 	s, _ := crowd(b, crowdSize, 100)
-	nobody := func(string) bool { return false }
 	from := 0
 	for b.Loop() {
 		from = (from + 2048) % crowdSize
-		s.List(time.Second, ListQuery{Waiting: true, Principal: nobody}, Mark{Phase: uint8(listOrder), Position: from}, 64, 2048)
+		s.List(time.Second, ListQuery{Waiting: true}, Mark{Phase: uint8(listOrder), Position: from}, 0, 2048)
+	}
+}
+
+// BenchmarkX6_PageOfAPrincipal is a page of 64 of one of 1, 256 and 65,536 principals.
+func BenchmarkX6_PageOfAPrincipal(b *testing.B) {
+	for _, principals := range []int{1, 256, crowdSize} {
+		b.Run(strconv.Itoa(principals), func(b *testing.B) {
+			s, _ := crowd(b, crowdSize, principals)
+			query := ListQuery{Waiting: true, Principal: name("p", principals/2)}
+			for b.Loop() {
+				s.List(time.Second, query, Mark{}, 64, 2048)
+			}
+		})
 	}
 }
 

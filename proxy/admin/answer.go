@@ -99,12 +99,18 @@ func secure(h *fasthttp.ResponseHeader) {
 	h.Set("Referrer-Policy", "no-referrer")
 }
 
+// writeJSON answers with a document.
 func writeJSON(ctx *fasthttp.RequestCtx, status int, v any) {
+	ctx.SetStatusCode(status)
+	ctx.SetContentType("application/json")
+	if d, ok := v.(appender); ok {
+		body := ctx.Response.SwapBody(nil) // the buffer of an earlier answer, when there is one
+		ctx.Response.SwapBody(append(d.appendJSON(body[:0]), '\n'))
+		return
+	}
 	b, err := json.Marshal(v)
 	if err != nil { // only NaN or infinity in a source can do that
 		panic(err)
 	}
-	ctx.SetStatusCode(status)
-	ctx.SetContentType("application/json")
 	ctx.SetBody(append(b, '\n'))
 }

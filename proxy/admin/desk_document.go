@@ -48,20 +48,7 @@ const NoSample int64 = -1
 type Series []int64
 
 // MarshalJSON writes a list of whole numbers and nulls; the error is always nil.
-func (s Series) MarshalJSON() ([]byte, error) {
-	b := append(make([]byte, 0, 2+len(s)*8), '[')
-	for i, n := range s {
-		if i > 0 {
-			b = append(b, ',')
-		}
-		if n < 0 {
-			b = append(b, "null"...)
-			continue
-		}
-		b = strconv.AppendInt(b, n, 10)
-	}
-	return append(b, ']'), nil
-}
+func (s Series) MarshalJSON() ([]byte, error) { return s.appendTo(make([]byte, 0, 2+len(s)*8)), nil }
 
 // UnmarshalJSON reads what MarshalJSON writes.
 func (s *Series) UnmarshalJSON(text []byte) error {

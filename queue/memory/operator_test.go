@@ -15,7 +15,7 @@ import (
 // idOf returns the id of the only session of a principal.
 func (f *fixture) idOf(t *testing.T, principal string) queue.SessionID {
 	t.Helper()
-	page := f.Sessions(queue.ListQuery{Active: true, Waiting: true, Remembered: true, Principal: func(name string) bool { return name == principal }}, queue.Mark{}, 2)
+	page := f.Sessions(queue.ListQuery{Active: true, Waiting: true, Remembered: true, Principal: principal}, queue.Mark{}, 2)
 	if len(page.Sessions) != 1 {
 		t.Fatalf("%d sessions of %s", len(page.Sessions), principal)
 	}
@@ -173,10 +173,10 @@ func TestX7_APanicOfAnActionLeavesTheQueueWhole(t *testing.T) {
 func TestX6_6_6_AViewGivesTheLockBackBetweenPieces(t *testing.T) {
 	const n = 3 * listVisited
 	p := policy(1)
-	p.QueueLimit, p.QueuePerPrincipal = n+1, n+1
-	now, holds, visited, most := time.Duration(0), 0, 0, 0
+	p.QueueLimit, p.QueuePerPrincipal = n+2, n+2
+	now, holds := time.Duration(0), 0
 	// The clock is read once in each hold of the lock.
-	q, err := New(p, Options{Clock: func() time.Duration { holds++; most, visited = max(most, visited), 0; return now }})
+	q, err := New(p, Options{Clock: func() time.Duration { holds++; return now }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -188,19 +188,85 @@ func TestX6_6_6_AViewGivesTheLockBackBetweenPieces(t *testing.T) {
 			t.Fatal(v.Outcome)
 		}
 	}
-	holds, most = 0, 0
-	query := queue.ListQuery{Waiting: true, Principal: func(string) bool { visited++; return false }}
-	if page := q.Sessions(query, queue.Mark{}, 100); page.Visited != n || len(page.Sessions) != 0 || page.More {
-		t.Fatalf("%d looked at, %d shown", page.Visited, len(page.Sessions))
+	other := ask("other", "o")
+	other.Class = queue.Background
+	q.Admit(other)
+	for _, c := range []struct {
+		query                 queue.ListQuery
+		shown, visited, holds int
+	}{
+		{queue.ListQuery{Waiting: true, OneClass: true, Class: queue.Bulk, Principal: "p"}, 0, n, n / listVisited}, // there are none, but that is not known
+		{queue.ListQuery{Waiting: true, OneClass: true, Class: queue.Bulk}, 0, 0, 1},
+		{queue.ListQuery{Waiting: true, OneClass: true, Class: queue.Background}, 1, 1, 1},
+		{queue.ListQuery{Waiting: true, Principal: "other"}, 1, 1, 1},
+		{queue.ListQuery{Active: true, Waiting: true, Remembered: true, Principal: "nobody"}, 0, 0, 1},
+	} {
+		holds = 0
+		if page := q.Sessions(c.query, queue.Mark{}, 100); len(page.Sessions) != c.shown || page.Visited != c.visited || page.More || holds != c.holds {
+			t.Errorf("%+v: %d shown, %d looked at in %d holds of the lock, want %d, %d in %d", c.query, len(page.Sessions), page.Visited, holds, c.shown, c.visited, c.holds)
+		}
 	}
-	if most = max(most, visited); most > listVisited || holds < n/listVisited {
-		t.Errorf("%d sessions in one of %d holds of the lock, %d are allowed", most, holds, listVisited)
+	for _, c := range []struct {
+		query    queue.ListQuery
+		n, holds int
+	}{
+		{queue.ListQuery{Waiting: true, Principal: "p"}, n, 1},
+		{queue.ListQuery{Waiting: true, OneClass: true, Class: queue.Background}, 1, 1},
+		{queue.ListQuery{Waiting: true, OneClass: true, Class: queue.Bulk, Principal: "p"}, 0, n/listVisited + 1},
+	} {
+		holds = 0
+		if got := q.CountSessions(c.query); got != c.n || holds != c.holds {
+			t.Errorf("%+v: %d are counted in %d holds of the lock, want %d in %d", c.query, got, holds, c.n, c.holds)
+		}
 	}
 	holds = 0
 	if page := q.Sessions(queue.ListQuery{Waiting: true}, queue.Mark{}, 1000); len(page.Sessions) != 1000 || page.Visited != 1000 || holds != (1000+listShown-1)/listShown {
 		t.Errorf("%d shown in %d holds", len(page.Sessions), holds)
 	}
-	if n := q.CountSessions(query); n != 0 {
-		t.Errorf("%d match nothing", n)
+}
+
+// TestX6_6_6_PrincipalsAreNamedInPieces: each once, with the lock free while the caller looks, also while others come and go.
+func TestX6_6_6_PrincipalsAreNamedInPieces(t *testing.T) {
+	const n = 2*listNamed + 100
+	p := policy(1)
+	p.QueueLimit, p.QueuePerPrincipal = 4*n, 4*n
+	q, err := New(p, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range n {
+		q.Admit(ask(fmt.Sprint("p-", i), "o"))
+	}
+	named, calls := map[string]int{}, 0
+	q.Principals(func(name string) bool {
+		named[name]++
+		calls++
+		if calls%2 == 0 { // the lock is free, or this ends never
+			q.Admit(ask(fmt.Sprint("late-", calls), "o"))
+			q.Leave(ask(fmt.Sprint("p-", calls/2), "o").Key)
+		}
+		return calls < 3*n
+	})
+	left := calls / 2 // those from 1 on that left meanwhile
+	for i := range n {
+		if name := fmt.Sprint("p-", i); named[name] != 1 && (i == 0 || i > left) {
+			t.Errorf("%s is named %d times", name, named[name])
+		}
+	}
+	for name, times := range named {
+		if times > 1 {
+			t.Errorf("%s is named %d times", name, times)
+		}
+	}
+	seen := 0
+	if q.Principals(func(string) bool { seen++; return seen < 5 }); seen != 5 {
+		t.Errorf("%d were named after a word to stop", seen)
+	}
+	func() { // a defect of the caller leaves the lock free
+		defer func() { _ = recover() }()
+		q.Principals(func(string) bool { panic("the caller's") })
+	}()
+	if err := q.CheckInvariants(); err != nil {
+		t.Error(err)
 	}
 }

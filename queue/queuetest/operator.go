@@ -22,7 +22,7 @@ func waiting(t *testing.T, s Subject) []queue.Shown {
 // find returns the session of a principal among those that wait, or have a slot.
 func find(t *testing.T, s Subject, principal string) queue.Shown {
 	t.Helper()
-	page := s.Queue.Sessions(queue.ListQuery{Active: true, Waiting: true, Principal: func(name string) bool { return name == principal }}, queue.Mark{}, 10)
+	page := s.Queue.Sessions(queue.ListQuery{Active: true, Waiting: true, Principal: principal}, queue.Mark{}, 10)
 	if len(page.Sessions) != 1 {
 		t.Fatalf("%d sessions of %s", len(page.Sessions), principal)
 	}
