@@ -256,6 +256,17 @@
 // may so have a p90 in the next night, and errors are learned in open time. R is then at least the peak of the last time in which anybody waited who could start, since before an opening
 // the link need not be full.
 //
+// Under a size order those who come while a class is shut go ahead of bigger downloads, and nobody learns of it before the opening. So the p90 of a session that waits for
+// its window allows for newcomers until its start: as many as came in as long a time before (of the last 16 h; scaled up from what was seen, from half an hour on), of the sizes
+// of the last 64, the bytes of those that stand before it being A. Under fair-sojourn their F grows with V, as V did lately, slower by the members that come. Errors
+// learned and newcomers being independent,
+//
+//	p90 = p50 + sqrt((learned p90 - p50)^2 + (0.8 A / R)^2)        seconds of open time
+//
+// The p50 stays that of a queue to which nobody comes: a crowd that came at once does not come again. 0.8 is by experiment: a night's window with arrivals all day holds the p90
+// for 90-94 % of the promises then, a crowd within ten minutes for 91-95 %, and 84-98 % over other numbers of clients, slots and links; without it 79-81, 89-95 and 68-98 %. What comes while the window is open is not foretold,
+// nor are the lifts of then: with arrivals all day and night 42-66 % of the promises are in tolerance and the p90 holds for 41-79 %, under every strategy.
+//
 // # After a restart
 //
 // Nothing survives one. Verdict.Arrival is what a ticket would sign: an Ask with Ticketed joins at it. But clients return one by one: the one at place 150
@@ -367,6 +378,7 @@
 //   - Ids of sessions by their number, with an index: 20 bytes a session; the hash of the key that finds it anyway is an id under a seed nobody knows.
 //   - Windows by shut sessions in a list of their own: an edge would rebuild the order of a class, n log n, and a share needs the order in any case.
 //   - Counting shut time as age: at the opening all of a class would be lifted into another one at once.
+//   - Newcomers in the p50: half of those foretold leave 73-76 % of a crowd's promises in tolerance, instead of 98 %.
 //   - Convoys of far sessions in the walk instead of a fluid limit: those that start together hide each other, by a tenth and more of the wait.
 //   - Freeing the slot on every broken response: a client on a poor line would queue again after each break, so only a client known to have
 //     left (Abandon) loses it at once.

@@ -301,6 +301,7 @@ func (s *Scheduler) reorder() {
 		s.lines[c].turns, s.lines[c].sizes, s.lines[c].count = tree[*lane]{}, tree[*session]{}, 0
 	}
 	s.fair.restart(s)
+	s.influx.forget(s.fair.v)
 	passes := [Classes]uint64{}
 	for c := range s.lines {
 		passes[c] = s.lines[c].pass

@@ -100,6 +100,7 @@ type Scheduler struct {
 	gatherUntil, graceUntil time.Duration
 	shuffles                [Classes]shuffle
 	calendar                calendar
+	influx                  influx
 	settled                 []Settled
 	ended                   []End
 }

@@ -17,6 +17,7 @@ func (s *Scheduler) Tick(now time.Duration) {
 	s.rate.roll(now)
 	s.expelled.expire(now)
 	s.settleWindows()
+	s.influx.turn(s)
 	s.expireActive(now)
 	s.due.expire(now, expireFloor+s.sessions.count/expireShare, s.dueOf, s.expireOne)
 	s.repair()

@@ -20,6 +20,9 @@ func (s *Scheduler) join(now time.Duration, ses *session) {
 	s.byClass[waiting][ses.class]++
 	s.waiting.push(ses)
 	s.enlane(ses, s.liftedClass(now, ses))
+	if ses.arrival == now {
+		s.influx.note(s, ses)
+	}
 	s.appear(ses)
 	s.orderChanges++
 }

@@ -270,6 +270,9 @@ func (s *Scheduler) foretellByClass(now time.Duration, ses *session, v *Verdict)
 	closed := calendar.shutWithin(ses.class, now, start)
 	open := (start - closed) / s.rate.busy()
 	f := s.calibration.forecast(max(open, 0))
+	if closed > 0 && m.peak > 0 && !ses.moved {
+		f.p90 = f.p50 + math.Hypot(f.p90-f.p50, influxShare*s.influx.ahead(s, ses, start)/m.peak)
+	}
 	p50 := calendar.openFor(ses.class, now, f.p50)
 	if !(p50 < longestPromise.Seconds()) {
 		return 0

@@ -26,7 +26,7 @@ func nightFleet(clients int) Settings {
 
 // TestW1_NightWindow is acceptance 6.3: no bulk start outside, started ones finish after the window shut, starts are promised across the edges.
 func TestW1_NightWindow(t *testing.T) {
-	for _, strategy := range []queue.Strategy{queue.Ordered} { // the scenario night-window.yaml shows the others
+	for _, strategy := range []queue.Strategy{queue.Ordered, queue.FairSojourn} { // the scenario night-window.yaml shows all
 		set := nightFleet(500)
 		pop := populate(&set)
 		r, err := newRun(&set, strategy, pop, nil)
