@@ -135,12 +135,7 @@ func TestP7_UnaskedBytesNeverReachAnotherClient(t *testing.T) {
 
 func TestP7_ReasonsOfAnUpstreamThatFails(t *testing.T) {
 	t.Parallel()
-	dead, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_ = dead.Close()
-	b := start(t, "http://"+dead.Addr().String(), nil)
+	b := start(t, "http://"+vacant(t), nil)
 	c := b.dial()
 	for range 2 { // and the client's connection survives
 		if a := c.get("/").ok(502); a.reason(t) != "upstream_unreachable" || a.Header.Get("Content-Type") != "application/json" {

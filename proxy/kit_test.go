@@ -4,10 +4,12 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"net/url"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -31,22 +33,37 @@ func eventually(t *testing.T, what string, ok func() bool) {
 	within(t, patience, what, ok)
 }
 
+// within looks that often that the limit is over on a machine with time for it; one that is too busy to look has had no time for what is looked for either.
 func within(t *testing.T, limit time.Duration, what string, ok func() bool) {
 	t.Helper()
-	tick := time.NewTicker(2 * time.Millisecond)
+	const every = 2 * time.Millisecond
+	tick := time.NewTicker(every)
 	defer tick.Stop()
-	end := time.NewTimer(limit)
-	defer end.Stop()
-	for !ok() {
-		select {
-		case <-tick.C:
-		case <-end.C:
-			if !ok() {
-				t.Fatalf("not within %v: %s", limit, what)
-			}
-			return
+	for looks := limit / every; !ok(); looks-- {
+		if looks <= 0 {
+			t.Fatalf("not within %v: %s", limit, what)
 		}
+		<-tick.C
 	}
+}
+
+var hosts atomic.Int32
+
+// ownHost returns an address of loopback, with port 0, that no other test listens at: a port of 127.0.0.1 that was closed is soon that of another test beside this one.
+func ownHost() string {
+	n := hosts.Add(1)
+	return fmt.Sprintf("127.77.%d.%d:0", n>>8&255, n&255)
+}
+
+// vacant returns an address at which nobody listens, and nobody will but the caller.
+func vacant(t testing.TB) string {
+	t.Helper()
+	ln, err := net.Listen("tcp", ownHost())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = ln.Close() }()
+	return ln.Addr().String()
 }
 
 // record is a log that may be read while it is written.

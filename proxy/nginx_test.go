@@ -13,6 +13,17 @@ import (
 	"testing"
 )
 
+// freePort returns an address of 127.0.0.1 that was free a moment ago.
+func freePort(t *testing.T) string {
+	t.Helper()
+	probe, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = probe.Close() }()
+	return probe.Addr().String()
+}
+
 // nginx starts a real nginx on a free port over a folder and ends it with the test. It speaks TLS when certificate files are given.
 func nginx(t *testing.T, root, certFile, keyFile string) string {
 	t.Helper()
@@ -20,12 +31,10 @@ func nginx(t *testing.T, root, certFile, keyFile string) string {
 	if err != nil {
 		t.Fatal("nginx is needed: apt-get install nginx")
 	}
-	probe, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	addr := vacant(t)
+	if certFile != "" { // which is for 127.0.0.1
+		addr = freePort(t)
 	}
-	addr := probe.Addr().String()
-	_ = probe.Close()
 	dir := t.TempDir()
 	secure, scheme := "", "http"
 	if certFile != "" {

@@ -43,7 +43,11 @@ func newOrigin(t *testing.T, play func(*call)) *origin { return newTLSOrigin(t, 
 
 func newTLSOrigin(t *testing.T, config *tls.Config, play func(*call)) *origin {
 	t.Helper()
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	at := "127.0.0.1:0" // as the certificates say
+	if config == nil {
+		at = ownHost()
+	}
+	ln, err := net.Listen("tcp", at)
 	if err != nil {
 		t.Fatal(err)
 	}

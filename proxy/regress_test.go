@@ -108,19 +108,15 @@ func TestP3_B2_WaitForTheBudgetIsNoStall(t *testing.T) {
 // for ever, since a process that is not ready gets no requests.
 func TestV1_ReadinessFollowsTheOriginWithoutTraffic(t *testing.T) {
 	t.Parallel()
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	address := ln.Addr().String()
-	_ = ln.Close()
+	address := vacant(t)
 	b := start(t, "http://"+address, nil)
 	ready := b.p.Sources(time.Now()).Ready
 	eventually(t, "it is not ready", func() bool { return ready() == telemetry.UpstreamNotReady })
 	if a := b.once("GET", "/"); a.StatusCode != 502 {
 		t.Errorf("%d", a.StatusCode)
 	}
-	if ln, err = net.Listen("tcp", address); err != nil {
+	ln, err := net.Listen("tcp", address)
+	if err != nil {
 		t.Fatal(err)
 	}
 	defer func() { _ = ln.Close() }()
@@ -130,12 +126,7 @@ func TestV1_ReadinessFollowsTheOriginWithoutTraffic(t *testing.T) {
 // TestV1_NeverReadyBeforeTheOriginWasReached: an origin that was not tried yet is not known to be there.
 func TestV1_NeverReadyBeforeTheOriginWasReached(t *testing.T) {
 	t.Parallel()
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	address := ln.Addr().String()
-	_ = ln.Close()
+	address := vacant(t)
 	b := start(t, "http://"+address, nil)
 	ready := b.p.Sources(time.Now()).Ready
 	within(t, patience, "the origin was tried", func() bool {

@@ -86,12 +86,7 @@ func TestL2_NewListsTheFaultsOfBothFiles(t *testing.T) {
 func TestL3_UpstreamIsLoggedOnceAChange(t *testing.T) {
 	t.Parallel()
 	o := store(t)
-	ln, err := net.Listen("tcp", "127.0.0.1:0") // an address that refuses once it is closed
-	if err != nil {
-		t.Fatal(err)
-	}
-	address := ln.Addr().String()
-	ln.Close()
+	address := vacant(t)
 	b := start(t, "http://"+address, nil)
 	for range 3 {
 		if a := b.once("GET", "/a/10"); a.StatusCode != 502 {
@@ -104,7 +99,7 @@ func TestL3_UpstreamIsLoggedOnceAChange(t *testing.T) {
 			t.Errorf("no cause in %s", line)
 		}
 	}
-	ln, err = net.Listen("tcp", address)
+	ln, err := net.Listen("tcp", address)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,6 +14,18 @@ import (
 // the first one off its count by itself and must be told again at once: else the second one is dialled for on the next tick only.
 func TestU4_ADemandThatStaysTheSameIsToldAgain(t *testing.T) {
 	t.Parallel()
+	late := time.Duration(0)
+	for range 5 { // a busy machine may be late itself, not every time
+		if late = demandedAgain(t); late <= tickEvery/2 {
+			return
+		}
+	}
+	t.Errorf("it waited for %v", late)
+}
+
+// demandedAgain returns how long both waited from the moment on at which the first could be served.
+func demandedAgain(t *testing.T) time.Duration {
+	t.Helper()
 	s := newStore(t, "")
 	known, active, goOn := make(chan struct{}), make(chan struct{}), make(chan struct{})
 	p := openPool(t, func(set *Settings) {
@@ -53,9 +65,8 @@ func TestU4_ADemandThatStaysTheSameIsToldAgain(t *testing.T) {
 	began := time.Now()
 	close(goOn)
 	first, second := <-got, <-got
-	if late := time.Since(began); late > tickEvery/2 {
-		t.Errorf("it waited for %v", late)
-	}
+	late := time.Since(began)
 	first.Release(1)
 	second.Release(1)
+	return late
 }

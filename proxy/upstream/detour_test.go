@@ -316,7 +316,7 @@ func TestP6_DialEndsWhenTheClientLeaves(t *testing.T) {
 
 func TestP7_ReasonsOfFailures(t *testing.T) {
 	t.Parallel()
-	dead, err := net.Listen("tcp", "127.0.0.1:0")
+	dead, err := net.Listen("tcp", ownHost())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -34,11 +34,19 @@ type store struct {
 	wg       sync.WaitGroup
 }
 
-// newStore listens on an address, or on a free one of 127.0.0.1 when it is empty.
+var hosts atomic.Int32
+
+// ownHost returns an address of loopback, with port 0, that no other test listens at: a port of 127.0.0.1 that was closed is soon that of another test beside this one.
+func ownHost() string {
+	n := hosts.Add(1)
+	return fmt.Sprintf("127.78.%d.%d:0", n>>8&255, n&255)
+}
+
+// newStore listens on an address, or on one of a host of its own when it is empty.
 func newStore(t testing.TB, address string) *store {
 	t.Helper()
 	if address == "" {
-		address = "127.0.0.1:0"
+		address = ownHost()
 	}
 	ln, err := net.Listen("tcp", address)
 	if err != nil {
