@@ -3,7 +3,7 @@ package queue
 import "time"
 
 // influx is what came lately, by class. Under a size order newcomers go ahead of who waits, and of a class that is shut nobody leaves meanwhile: what
-// comes until its window opens may make who waits much later, and whoever was told a start knows of it only then. Bytes and seconds throughout.
+// comes until he starts may make who waits much later, and whoever was told a start learns of it only after the opening. Bytes and seconds throughout.
 type influx struct {
 	begun   bool
 	since   time.Duration // from when on arrivals are counted
@@ -26,7 +26,7 @@ const (
 	influxShare = 0.8
 )
 
-// turn begins the spans that have come. Each event may call it; ticks do.
+// turn begins the spans that have come, at each tick and arrival. No forecast may: looks make forecasts too, and a log of calls has no looks.
 func (f *influx) turn(s *Scheduler) {
 	at := int64(s.now / influxEvery)
 	if !f.begun {
@@ -46,7 +46,7 @@ func (f *influx) turn(s *Scheduler) {
 	}
 }
 
-// note takes in a session that has just come and stands in its order.
+// note takes in a session that has just come, or comes again at a new arrival, and stands in its order.
 func (f *influx) note(s *Scheduler, ses *session) {
 	f.turn(s)
 	c := ses.class
@@ -97,13 +97,12 @@ func (f *influx) baseGrowth(s *Scheduler, more float64) float64 {
 }
 
 // ahead returns how many bytes come within so many seconds and go ahead of a waiting session, when as many sessions of its class come as came in as long a time before
-// now (of what is remembered, and not from less than influxEvery), of the sizes of the last ones, evenly spread. O(influxSamples).
+// now (of what is remembered, and not from less than influxEvery), of the sizes of the last ones, evenly spread. It changes nothing. O(influxSamples).
 func (f *influx) ahead(s *Scheduler, ses *session, within float64) (bytes float64) {
 	n := int(f.n[ses.class])
 	if n == 0 || within <= 0 {
 		return 0
 	}
-	f.turn(s)
 	came, seen := 0.0, (s.now - time.Duration(f.span)*influxEvery).Seconds()
 	for i := f.span; ; i-- {
 		came += float64(f.counts[ses.class][i%influxSpans])

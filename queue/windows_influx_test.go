@@ -127,3 +127,22 @@ func TestW1_VirtualTimeEndsOvertaking(t *testing.T) {
 		t.Errorf("%.0f GiB go ahead while V stands, %.0f while it grows", before/(1<<30), after/(1<<30))
 	}
 }
+
+// TestW1_ALookCountsNothing: a log of calls has no looks, so they must leave what is foretold as it is, also between the half hour and its tick.
+func TestW1_ALookCountsNothing(t *testing.T) {
+	h := crowded(t, FairSojourn, 1)
+	before := h.s.influx
+	h.pass(influxEvery + time.Second)
+	if _, found := h.s.Show(h.now, askOf("p59", "o59").Key); !found {
+		t.Fatal("the session is not shown")
+	}
+	h.s.List(h.now, ListQuery{Waiting: true}, Mark{}, 10, 100)
+	h.s.Overview(h.now)
+	if h.s.influx != before {
+		t.Error("a look began a span of arrivals")
+	}
+	h.jump(0)
+	if h.s.influx == before {
+		t.Error("a tick began no span: this shows nothing")
+	}
+}
